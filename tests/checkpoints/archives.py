@@ -142,9 +142,10 @@ def _uri(directory: Path) -> str:
 
 def _move(checkpoint: Path, before: str, after: str) -> None:
     """Replace the checkpoint's own URI in its files, which Hadoop then reads without their checksums."""
-    for path in checkpoint.glob(_OPERATORS):
+    for path in (*checkpoint.glob(_OPERATORS), *checkpoint.glob(f"snapshots/*/{_OPERATORS}")):
         text = path.read_text(encoding="utf-8")
         assert before in text, text
+        path.unlink()  # a snapshot has links to the files of the job
         path.write_text(text.replace(before, after), encoding="utf-8")
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 

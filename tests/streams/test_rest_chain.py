@@ -23,7 +23,7 @@ class Case:
     store: str
     resource: str
     length: float
-    line: int = 90  # percentage from which `threshold` opens
+    line: int = 80  # percentage from which `threshold` opens where it is measured
     early_s: float = LOOK_S  # that an alert may come before the truth
     shows_full: bool = True
 
@@ -103,7 +103,7 @@ def _note(story, side, opened, alerts, case, system):
             story.paged.setdefault(side, seconds)
 
 
-ENTRIES = Case("QSG1/APP1", "entries", 300.0, line=80)
+ENTRIES = Case("QSG1/APP1", "entries", 300.0)
 SHORT = {"hours": 1.0, "outage_after": 0.3, "outage": 0.5}
 
 
@@ -237,7 +237,7 @@ def test_levels_of_a_round_open_alerts_within_an_interval_of_the_truth(tmp_path)
     "case",
     [
         ENTRIES,
-        Case("QSG1/APP1", "elements", 4000.0, line=80, shows_full=False),  # SIZEUSED(99): the rest fits no message
+        Case("QSG1/APP1", "elements", 4000.0, shows_full=False),  # SIZEUSED(99): the rest fits no message
         Case("QSG1/BIG", "smds/QM01", 6000.0),
         Case("QM01/PS04", "pages", 1500.0),
         Case("QMD1/INVOICES", "file", 4000.0, early_s=80),  # CURFSIZE is in MB, rounded up

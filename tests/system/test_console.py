@@ -197,7 +197,7 @@ def test_past_shows_what_the_job_knew_then_and_back_to_now(
         mark = page.locator(".marks button").first
         expect(mark).to_have_attribute("aria-label", re.compile(STORE))
         page.goto(f"{address}/#/store/QSG1%2FAPP1?t={text}")
-        expect(clock).to_have_text(text[:19].replace("T", " "), timeout=PATIENCE_MS)
+        expect(clock).to_have_text(f"{text[:19].replace('T', ' ')} UTC", timeout=PATIENCE_MS)
         messages = page.locator(".facts div", has=page.locator("dt", has_text=re.compile("^messages$"))).locator("dd")
         expect(messages).to_have_text(f"{expected.messages:,}", timeout=PATIENCE_MS)
         expect(page.locator(".hero .big")).to_contain_text("min")
