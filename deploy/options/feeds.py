@@ -163,11 +163,16 @@ class LiveSources:
         Parameter(
             help="OpenTelemetry spans to take as well: a file that a collector writes, or topic:NAME; may be repeated.",
             negative="",
+            show_default=False,
         ),
     ] = ()
     smf: Annotated[
         _Sources,
-        Parameter(help="SMF to take as well: a file that grows, or topic:NAME; may be repeated.", negative=""),
+        Parameter(
+            help="SMF to take as well: a file that grows, or topic:NAME; may be repeated.",
+            negative="",
+            show_default=False,
+        ),
     ] = ()
 
     def collected(self, choices: FeedChoices, flows: str, *, has_kafka: bool) -> dict[str, tuple[str, ...]]:
