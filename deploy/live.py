@@ -1,4 +1,4 @@
-"""The live twin of `mqtwin start --live`: broker, job, collector and console, each a process under one supervisor.
+"""The live twin of `mqtwin start --live`: broker, job, collectors and console, each a process under one supervisor.
 
 Each part is a command of mqtwin. One that ends is started again, and its cause is one line; what it writes is in a log
 of bounded size. A part that never worked ends all: then the use is wrong, or something is missing.
@@ -11,10 +11,12 @@ import sys
 import threading
 import time
 import webbrowser
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from logging import LogRecord, makeLogRecord
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -33,7 +35,7 @@ from twin.errors import MqtwinError
 from twin.units import as_count
 
 _PROGRAM = (sys.executable, "-m", "deploy")  # mqtwin
-POSITION = "position.json"  # of the collector, in the folder
+POSITION = "position.json"  # of the collector of levels, in the folder
 KEPT_HOURS = 168  # for which the embedded broker keeps events
 _FIRST_FAILURES = 2  # in a row, of a part that has never worked
 _LOG_BYTES = 4 << 20  # of a log, and of the one before it
@@ -59,14 +61,33 @@ class Kafka:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LiveFeed:
+    """A feed that is collected beside the levels.
+
+    Attributes:
+        name: Its name, of the log as well.
+        collect: Arguments of `mqtwin collect` but for estate, position and Kafka; the last one says from where.
+    """
+
+    name: str
+    collect: tuple[str, ...]
+
+    @property
+    def position(self) -> str:
+        """Name of its position, by its source: in another order on the command line each continues where it was."""
+        return f"position-{self.collect[0]}-{zlib.crc32(self.collect[-1].encode()):08x}.json"
+
+
+@dataclass(frozen=True, kw_only=True)
 class LiveSettings:
     """Settings of a live twin.
 
     Attributes:
-        folder: Folder of broker, checkpoint, position and logs.
+        folder: Folder of broker, checkpoint, positions and logs.
         estate: File of the estate.
         stores: Number of stores of the estate.
-        collect: Arguments of `mqtwin collect` but for estate, position and Kafka.
+        collect: Arguments of `mqtwin collect` for levels, but for estate, position and Kafka.
+        feeds: Further feeds, onto the same events topic.
         kafka: Kafka to use; None: an embedded broker that keeps its data in the folder.
         listen: Address of the console, HOST:PORT; None: no console.
         opens: Open the console in the browser of this machine.
@@ -76,6 +97,7 @@ class LiveSettings:
     estate: Path
     stores: int
     collect: tuple[str, ...]
+    feeds: tuple[LiveFeed, ...] = ()
     kafka: Kafka | None = None
     listen: str | None = None
     opens: bool = False
@@ -98,7 +120,12 @@ class LiveTwin:
         self._listen = settings.listen
         self._broker = self._part("broker", self._broker_words, "bootstrap.servers=", self._note_broker)
         self._job = self._part("job", self._job_words, '"event":"query started"')
-        self._collector = self._part("collector", self._collect_words, "collecting ")
+        sources = [("collector", settings.collect, POSITION)]
+        sources += [(own.name, own.collect, own.position) for own in settings.feeds]
+        self._collectors = tuple(
+            self._part(name, partial(self._collect_words, words, position), "collecting ")
+            for name, words, position in sources
+        )
         self._console = self._part("console", self._console_words, "console http", self._note_console)
 
     def run(self) -> None:
@@ -115,7 +142,8 @@ class LiveTwin:
                     while self._kafka is None and not stop.wait(_READ_SECONDS):
                         self._broker.check()
                 self._job.start()
-                self._collector.start()
+                for collector in self._collectors:
+                    collector.start()
                 self._follow(stop)
             finally:
                 self._stop()
@@ -162,7 +190,7 @@ class LiveTwin:
     @property
     def _parts(self) -> tuple[_Part, ...]:
         """All parts, the broker last."""
-        return (self._collector, self._console, self._job, self._broker)
+        return (*self._collectors, self._console, self._job, self._broker)
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
@@ -186,9 +214,9 @@ class LiveTwin:
         place = ("--checkpoint", self._place("checkpoint"), "--status-file", self._place("status.json"))
         return ("stream", *self._estate(), *place, *self._kafka_words(), *own, "--log", "json")
 
-    def _collect_words(self) -> Sequence[str]:
-        position = ("--position", self._place(POSITION), "--create-topics")
-        return ("collect", *self._settings.collect, *self._estate(), *position, *self._kafka_words())
+    def _collect_words(self, words: Sequence[str], position: str) -> Sequence[str]:
+        place = ("--position", self._place(position), "--create-topics")
+        return ("collect", *words, *self._estate(), *place, *self._kafka_words())
 
     def _console_words(self) -> Sequence[str]:
         job = ("--checkpoint", self._place("checkpoint"), "--status-file", self._place("status.json"))

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from deploy.commands.console import play_recording, serve, server_of
 from deploy.console.server import DEFAULT_PORT, Listen
 from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
-from deploy.options.feeds import FeedChoices, parse_groups
+from deploy.options.feeds import FeedChoices, LiveSources, parse_groups
 from deploy.options.files import FileUse, OutputFolder
 from deploy.options.server import MqwebOptions, qmgr_names
 from deploy.show.answer import Answer, StoreAnswer, answer_document, store_answers, what_next
@@ -57,12 +57,13 @@ from twin.units import as_count, as_text
 if TYPE_CHECKING:
     from deploy.live import Kafka
 
-_DEFAULTS, _SERVER_DEFAULTS = FeedChoices(), MqwebOptions()
+_DEFAULTS, _SERVER_DEFAULTS, _SOURCE_DEFAULTS = FeedChoices(), MqwebOptions(), LiveSources()
 _FOLDER = Path("mqtwin-site")
 _ESTATE, _RECORDING, _MISSING = "estate.toml", "recording.arrow", "missing.txt"
 _LOCK = ".live.lock"
 _RISK = "risk: "  # of an estate's warning about something that is known
 _WRONG_USE = 2
+_OF_LIVE = "--once, --spans, --smf, --bootstrap-servers and options of a server"
 
 
 def _path_of(name: str) -> Path:
@@ -87,6 +88,7 @@ def start(
     once: Flag = False,
     no_resync: Flag = False,
     json_: Flag = False,
+    sources: LiveSources = _SOURCE_DEFAULTS,
     kafka: KafkaOptions | None = None,
     server: MqwebOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _DEFAULTS,
@@ -110,20 +112,22 @@ def start(
         live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run; may be
             repeated, for one of each system.
         once: Ask once and print the stores, without Kafka and Spark.
-        no_resync: Measurements test the live twin, as another feed reports puts and gets.
+        no_resync: Measurements test the live twin, as a collector of your own reports puts and gets.
         json_: Print the answer as JSON, and end.
+        sources: What the live twin collects beside the levels.
         kafka: Kafka connection of the live twin. Default: an embedded broker, which keeps its data in the folder.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
     """
     options = choices.feed_options(flows=flows)
     if live:
-        own = _Live(",".join(live), tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
+        feeds = sources.collected(choices, flows, has_kafka=kafka is not None)
+        own = _Live(",".join(live), tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka, feeds)
         if once:
             return _ask_once(own)
-        return _run_live(own, None if no_console else listen, opens=open_, has_resync=not no_resync)
-    if once or no_resync or kafka is not None or server != _SERVER_DEFAULTS:
-        raise UsageError("--once, --bootstrap-servers and options of a server are of a live twin; expected: --live URL")
+        return _run_live(own, None if no_console else listen, opens=open_, has_resync=not (no_resync or feeds))
+    if once or no_resync or kafka is not None or server != _SERVER_DEFAULTS or sources != _SOURCE_DEFAULTS:
+        raise UsageError(f"{_OF_LIVE} are of a live twin; expected: --live URL")
     names, path = (files, output or _FOLDER) if files else _ask(output)
     again = TOKENS.get() or ("start", *names)
     if not files:
@@ -378,6 +382,7 @@ class _Live(NamedTuple):
     choices: FeedChoices
     server: MqwebOptions
     kafka: KafkaOptions | None
+    feeds: Mapping[str, tuple[str, ...]]  # beside the levels: arguments of `mqtwin collect` by name
 
     @property
     def options(self) -> FeedOptions:
@@ -424,7 +429,7 @@ def _ask_once(live: _Live) -> int | None:
 
 def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool) -> int | None:
     """Run the live twin until Ctrl-C or SIGTERM."""
-    from deploy.live import POSITION, LiveSettings, LiveTwin, TimedLines, free_address
+    from deploy.live import POSITION, LiveFeed, LiveSettings, LiveTwin, TimedLines, free_address
 
     began_s, say = time.monotonic(), TimedLines()
     kafka = None if live.kafka is None else _kafka(live.kafka)
@@ -442,6 +447,8 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
         say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
         _say_cost(live, asked, estate, say)
         _begin_anew(live.output / POSITION, live.url, say)
+        if {"spans", "smf"} <= live.feeds.keys():
+            say("warning: spans and SMF of a queue count its messages twice until a measurement corrects them")
         _prepare(live, say)
         resync = ("--resync",) if has_resync else ()
         settings = LiveSettings(
@@ -449,6 +456,7 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
             estate=Path(estate.source),
             stores=len(estate.stores),
             collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
+            feeds=tuple(LiveFeed(name=name, collect=words) for name, words in live.feeds.items()),
             kafka=kafka,
             listen=listen,
             opens=opens,

@@ -1,21 +1,25 @@
-"""Options of ``mqtwin import`` and ``mqtwin collect``: facts that the data lack, and whose spans to take."""
+"""Options about feeds: facts that the data lack, whose spans to take, and what a live twin collects beside levels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import parse_settings, parse_zone
+from deploy.options.common import parse_settings, parse_zone, words_of
+from deploy.options.files import FileUse
 from twin.errors import UsageError
 from twin.feeds.protocol import FeedOptions
 
 FACTS = Group("Facts that the data lack", sort_key=2)
 
 SPANS = Group("OpenTelemetry spans", sort_key=3)
+
+LIVE = Group("A live twin", sort_key=5)
 
 
 @Parameter(name="*", group=FACTS)
@@ -136,3 +140,72 @@ class SpanChoices:
         """Return the options of a feed with these."""
         lpars = parse_settings("--lpar", self.lpar)
         return replace(options, lpars=lpars, emitter=self.spans, length=self.length, late_s=self.late)
+
+
+_TOPIC = "topic:"
+
+
+def _followed(source: str) -> Path | None:
+    """Return the file that grows; None: the source is topic:NAME."""
+    return None if str(source).startswith(_TOPIC) else Path(source)
+
+
+_Sources = tuple[Annotated[str, FileUse(path_of=_followed)], ...]
+
+
+@Parameter(name="*", group=LIVE)
+@dataclass(frozen=True, kw_only=True)
+class LiveSources:
+    """Feeds that a live twin collects beside the levels."""
+
+    spans: Annotated[
+        _Sources,
+        Parameter(
+            help="OpenTelemetry spans to take as well: a file that a collector writes, or topic:NAME; may be repeated.",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
+    smf: Annotated[
+        _Sources,
+        Parameter(
+            help="SMF to take as well: a file that grows, or topic:NAME; may be repeated.",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
+
+    def collected(self, choices: FeedChoices, flows: str, *, has_kafka: bool) -> dict[str, tuple[str, ...]]:
+        """Return by name the arguments of `mqtwin collect`, the source last.
+
+        Args:
+            choices: Facts that the data lack, but for queue managers: --qmgr names those to ask.
+            flows: Source of puts and gets in SMF: "statistics" or "accounting".
+            has_kafka: True if there is a Kafka of the site, which may have topics.
+
+        Raises:
+            UsageError: A file is missing, a topic cannot be there, or a source is named twice.
+        """
+        feeds = dict[str, tuple[str, ...]]()
+        of_smf = (f"--flows={flows}", *words_of(replace(choices, qmgr=None)))
+        for option, form, words, sources in (("spans", "otlp", (), self.spans), ("smf", "smf", of_smf, self.smf)):
+            own = [_source_words(f"--{option}", source, has_kafka=has_kafka) for source in sources]
+            if len(set(own)) < len(own):
+                raise UsageError(f"--{option} {', '.join(sources)}: a source twice; expected: each once")
+            for number, source in enumerate(own, 1):
+                feeds[option if number == 1 else f"{option}-{number}"] = (form, *words, source)
+        return feeds
+
+
+def _source_words(option: str, source: str, *, has_kafka: bool) -> str:
+    """Return the argument of `mqtwin collect` for a source. UsageError: it is not there."""
+    path = _followed(source)
+    if path is None:
+        if not (topic := source.removeprefix(_TOPIC)):
+            raise UsageError(f"{option} {source}; expected: topic:NAME, or a file that grows")
+        if not has_kafka:
+            raise UsageError(f"{option} {source}: a topic of which Kafka? Expected: --bootstrap-servers, or a file")
+        return f"--topic={topic}"
+    if not path.is_file():
+        raise UsageError(f"{option} {source} is not a file; expected: a file that grows, or topic:NAME")
+    return f"--follow={path.absolute()}"

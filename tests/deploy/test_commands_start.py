@@ -535,6 +535,11 @@ def test_a_login_that_is_refused_is_one_line(
 WRONG_USE = {
     "--once": "are of a live twin; expected: --live URL",
     "--bootstrap-servers k:1": "are of a live twin; expected: --live URL",
+    "--spans a.json": "are of a live twin; expected: --live URL",
+    "--live https://h:1 --qmgr QM01 --spans a.json": "--spans a.json is not a file; expected: a file that grows, or",
+    "--live https://h:1 --qmgr QM01 --smf topic:": "--smf topic:; expected: topic:NAME, or a file that grows",
+    "--live https://h:1 --qmgr QM01 --smf topic:smf": "a topic of which Kafka? Expected: --bootstrap-servers",
+    f"--live https://h:1 --qmgr QM01 --smf {__file__} --smf {__file__}": "a source twice; expected: each once",
     "--live https://h:1": "no queue manager to ask; expected: --qmgr QM01,QM02",
     "--live h:1 --qmgr QM01": "expected: http://HOST:PORT or https://HOST:PORT",
     "--live https://h:1 --qmgr QM01 --listen 0.0.0.0:1": "can be reached by others",
@@ -680,10 +685,37 @@ def test_without_resync_measurements_test_the_twin(mqweb: tuple[str, ...], runs:
     assert "--resync" not in runs[0].collect
 
 
+def test_spans_and_smf_join_the_levels_in_one_command(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    """Measurements are observations then: none asks to be believed at once."""
+    for name in ("spans.json", "more.json"):
+        (tmp_path / name).touch()
+    spans = [f"--spans={tmp_path / name}" for name in ("spans.json", "more.json")]
+    kafka = ("--bootstrap-servers", "k:1")
+    smf = ("--smf", "topic:smf115", "--flows", "accounting", "--zone", "+01:00", *kafka)
+    for words in (spans, [*reversed(spans), *smf]):
+        assert main(["start", *mqweb, *words]) == 0
+        assert ("count its messages twice" in capsys.readouterr().out) == ("--smf" in words)
+    first, second = runs
+    assert "--resync" not in first.collect
+    assert [(own.name, own.collect) for own in first.feeds] == [
+        ("spans", ("otlp", f"--follow={tmp_path / 'spans.json'}")),
+        ("spans-2", ("otlp", f"--follow={tmp_path / 'more.json'}")),
+    ]
+    *again, last = second.feeds
+    assert (last.name, last.collect) == ("smf", ("smf", "--flows=accounting", "--zone=+01:00", "--topic=smf115"))
+    assert [own.position for own in again] == [own.position for own in reversed(first.feeds)]
+    assert len({own.position for own in second.feeds}) == 3
+
+
 PAGE = (ROOT / "docs" / "live.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("line", re.findall(r"^\$ mqtwin (start .*)$", PAGE, re.MULTILINE))
+JOINED = (ROOT / "docs" / "feeds-joined.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\$ mqtwin (start .*)$", PAGE + JOINED, re.MULTILINE))
 def test_the_commands_of_the_page_run(
     line: str,
     tmp_path: Path,
@@ -695,10 +727,12 @@ def test_the_commands_of_the_page_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mona.pw").write_text("secret\n")
     (tmp_path / "policy.txt").write_text(CFRM)
+    (tmp_path / "spans.json").touch()
     words = line.replace("https://mqweb.site:9443", mqweb[1]).replace("mona ", "ann ").split()
     assert main(words) == 0
     assert (tmp_path / "mqtwin-site" / "estate.toml").is_file()
     assert bool(runs) == ("--once" not in words)
+    assert [own.name for run in runs for own in run.feeds] == (["spans"] if "--spans" in words else [])
     if runs and "policy.txt" not in words:
         (text,) = [own for own in capsys.readouterr().out.splitlines() if "estate.toml: " in own]
         assert text.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]

@@ -18,7 +18,7 @@ import pytest
 from typing_extensions import override
 
 from deploy import live, supervisor
-from deploy.live import Kafka, LiveSettings, LiveTwin, TimedLines, free_address
+from deploy.live import Kafka, LiveFeed, LiveSettings, LiveTwin, TimedLines, free_address
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
 from tests.support.alert_entries import OPENED_US, alert, topic_record
@@ -92,7 +92,14 @@ class Closed(io.StringIO):
 class Run:
     """A live twin in the main thread, and a visitor in another one who looks at it and ends it."""
 
-    def __init__(self, folder: Path, *, kafka: Kafka | None = None, listen: str | None = "127.0.0.1:0") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kafka: Kafka | None = None,
+        listen: str | None = "127.0.0.1:0",
+        feeds: tuple[LiveFeed, ...] = (),
+    ) -> None:
         self.folder = folder
         self.lines: list[str] = []
         settings = LiveSettings(
@@ -100,6 +107,7 @@ class Run:
             estate=folder / "estate.toml",
             stores=3,
             collect=("rest", "--url=https://mqweb"),
+            feeds=feeds,
             kafka=kafka,
             listen=listen,
         )
@@ -155,7 +163,11 @@ def process_of(name: str) -> psutil.Process:
 
 
 def test_the_parts_start_in_order_and_know_each_other(tmp_path: Path) -> None:
-    run = Run(tmp_path).visited_by(lambda run: run.wait_for("console up: http://127.0.0.1:8/"))
+    def visit(run: Run) -> None:
+        run.wait_for("console up: http://127.0.0.1:8/")
+        run.wait_for("collector up")
+
+    run = Run(tmp_path).visited_by(visit)
     assert run.lines[0] == "broker up: 127.0.0.1:9"
     broker, *others = run.starts()
     assert broker == f"broker --data {tmp_path}/site/broker --retention-hours 168"
@@ -191,6 +203,28 @@ def test_a_kafka_that_is_there_is_used_and_a_console_may_be_left_out(tmp_path: P
     assert sorted(line.partition(" ")[0] for line in run.starts()) == ["collect", "stream"]
     assert all("--bootstrap-servers=k:1 --topic-prefix=t" in line for line in run.starts())
     assert not any("--tolerate-data-loss" in line for line in run.starts())
+
+
+def test_each_feed_has_a_collector_of_its_own_that_comes_back(tmp_path: Path) -> None:
+    spans = LiveFeed(name="spans", collect=("otlp", "--follow=/spans.json"))
+
+    def visit(run: Run) -> None:
+        run.wait_for("spans up")
+        run.wait_for("collector up")
+        (process,) = [own for own in running() if "--follow=/spans.json" in words_of(own)]
+        process.kill()
+        run.wait_for("spans up again")
+
+    run = Run(tmp_path, feeds=(spans,)).visited_by(visit)
+    levels, first, again = sorted(
+        (own for own in run.starts() if own.startswith("collect ")), key=lambda own: "otlp" in own
+    )
+    assert levels.startswith("collect rest ") and "position.json" in levels
+    assert first == again and first.startswith("collect otlp --follow=/spans.json --estate ")
+    assert f"--position {tmp_path}/site/{spans.position} --create-topics --bootstrap-servers 127.0.0.1:9" in first
+    assert "spans: it was killed by signal 9 (out of memory?); started again in 0 s" in run.lines
+    assert not any("collector up again" in line for line in run.lines)
+    assert (tmp_path / "site" / "logs" / "spans.log").exists()
 
 
 def test_each_part_that_dies_comes_back_at_its_address(tmp_path: Path) -> None:

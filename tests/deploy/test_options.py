@@ -25,7 +25,8 @@ _OTHER_TYPES = {
     "--rate",
     "--queues",
     "--follow",
-}  # a URI for Spark; of a page set a rate for each length; a number, or names; the file, of `collect`
+    "--spans",
+}  # a URI for Spark; of a page set a rate for each length; a number, or names; the file, of `collect`; where from
 _OTHER_WORDS = {"--set"}  # `mqtwin simulate` has parameters of a scenario, the others attributes of a store
 
 

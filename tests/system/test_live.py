@@ -14,6 +14,8 @@ from typing import Self
 
 import psutil
 import pytest
+from google.protobuf.json_format import MessageToJson
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from playwright.sync_api import expect, sync_playwright
 
 from streams.kafka.latest import Latest
@@ -23,8 +25,10 @@ from tests.mqweb import Certificates, MqwebServer, User
 from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.processes import still_alive
 from tests.support.queue_managers import System
+from tests.support.spans import request_of
 from tests.support.surfaces import wait_until
 from twin import demo_estate
+from twin.records.states import StateRecord
 
 pytestmark = [pytest.mark.nightly, pytest.mark.system]
 
@@ -43,8 +47,9 @@ class Site:
         certificates = Certificates()
         self.server = MqwebServer(self.system, users={"ann": User(SECRET)}, certificates=certificates)
         (folder / "password").write_text(f"{SECRET}\n")
-        self.login = ("--user", "ann", "--password-file", str(folder / "password"))
+        self.login: tuple[str, ...] = ("--user", "ann", "--password-file", str(folder / "password"))
         self.login += ("--ca-file", str(certificates.write_authority(folder / "authority.pem")))
+        self.spans: Path | None = None  # to which 4 messages of 80 that ORDERS gets each 0.2 s are written
         self._ended = threading.Event()
         self._clock = threading.Thread(target=self._tick)
 
@@ -55,8 +60,21 @@ class Site:
         self.system.queue("QSG1", "ORDERS").putters = {"QM01": 2}
 
     def _tick(self) -> None:
+        number = 1
         while not self._ended.wait(0.2):
             self.system.time = time.time_ns() // 1000
+            if self.spans is not None:
+                self.put(80)
+                put = {"op": "PUT", "qmgr": "QM01", "queue": "ORDERS", "length": 1000, "time": self.system.time}
+                events = [{**put, "msgid": f"{own:048X}"} for own in range(number, number + 4)]
+                request = ExportTraceServiceRequest.FromString(request_of(events, number))
+                with self.spans.open("a") as file:
+                    file.write(MessageToJson(request, indent=None) + "\n")
+                number += 4
+
+    def put(self, messages: int) -> None:
+        self.system.levels[STORE]["ents_used"] += messages
+        self.system.queue("QSG1", "ORDERS").depth += messages
 
     def __enter__(self) -> Self:
         self.server.start()
@@ -139,6 +157,11 @@ def words_of(process: psutil.Process) -> str:
 
 def events_of(address: str) -> int:
     """Return the events of the store by its state record."""
+    return state_of(address).events
+
+
+def state_of(address: str) -> StateRecord:
+    """Return the state record of the store."""
     topics, latest = Topics(), Latest(Topics())
     with TopicReader({"bootstrap.servers": address}, {topics.state: None}) as reader:
         deadline = time.monotonic() + PATIENCE_S
@@ -146,7 +169,7 @@ def events_of(address: str) -> int:
             assert time.monotonic() < deadline
             for record in reader.read(0.5):
                 latest.apply(record)
-    return latest.states[STORE].state.events
+    return latest.states[STORE].state
 
 
 @pytest.fixture
@@ -203,6 +226,20 @@ def test_each_part_that_is_killed_comes_back_and_the_twin_goes_on_living(
     wait_until(lambda: events_of(broker) > before, PATIENCE_S)
     run.stop()
     assert not (tmp_path / "site" / "logs" / "job.log").read_text().count('"level":"error"')
+
+
+def test_spans_of_5_percent_join_the_levels(site: Site, tmp_path: Path, start: Callable[[], Started]) -> None:
+    site.spans = tmp_path / "spans.json"
+    site.spans.touch()
+    site.login += ("--spans", str(site.spans), "--no-console")
+    run = start()
+    broker = run.wait_for("broker up: ").rpartition(" ")[2]
+    run.wait_for("first state after ")
+    wait_until(lambda: bool(state_of(broker).coverage), PATIENCE_S)
+    coverage = (state_of(broker).coverage or {})["ORDERS"].puts_seen
+    assert coverage is not None and coverage.low < 0.05 < coverage.high < 0.1
+    run.stop()
+    assert list((tmp_path / "site").glob("position-otlp-*.json"))
 
 
 def look_at(address: str) -> None:
