@@ -36,7 +36,9 @@ from twin.records import (
     IncidentRole,
     IntervalScore,
     PageScore,
+    QueueCoverage,
     ResourceForecast,
+    SeenShare,
     StateForecast,
 )
 from twin.testing import Driver
@@ -99,10 +101,20 @@ SCORES = ForecastScores(
     pages=PageScore(right=3, late=1, false=2),
 )
 
+COVERAGE = {
+    "ORDERS": QueueCoverage(
+        puts_seen=SeenShare(share=0.21, low=0.18, high=0.25), gets_seen=None, since="2026-11-20T12:00:00.000000Z"
+    ),
+    "PAYMENTS": QueueCoverage(
+        puts_seen=None, gets_seen=SeenShare(share=0.0, low=0.0, high=0.08), since="2026-11-20T12:00:00.000000Z"
+    ),
+}
+
 
 def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples) -> None:
     queues = (DeepQueue(name="ORDERS", depth=3, bytes=300, getters=2),)
-    scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES, fidelity=0.9, queues=queues)
+    own = {"forecast_scores": SCORES, "fidelity": 0.9, "queues": queues, "coverage": COVERAGE}
+    scored = msgspec.structs.replace(driver.state("QM01/PS04"), **own)
     measured = msgspec.structs.replace(driver.state("CF01"), storage_measured=1 << 30)
     assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored, measured]))) == set()
 
@@ -117,6 +129,15 @@ def test_the_fidelity_of_a_store_and_none_while_it_is_not_known(driver: Driver) 
     read = samples(latest_of([msgspec.structs.replace(state, fidelity=0.9896)]))
     assert value(read, "fidelity_ratio", store="QM01/PS04", pageset="4") == 0.9896
     assert "mqtwin_fidelity_ratio" not in samples(latest_of([msgspec.structs.replace(state, fidelity=None)]))
+
+
+def test_the_share_of_the_puts_and_gets_that_is_seen_by_queue(driver: Driver) -> None:
+    read = samples(latest_of([msgspec.structs.replace(driver.state("QSG1/APP1"), coverage=COVERAGE)]))
+    assert {(own["store"], own["queue"], own["calls"], share) for own, share in read["mqtwin_seen_ratio"]} == {
+        ("QSG1/APP1", "ORDERS", "puts", 0.21),
+        ("QSG1/APP1", "PAYMENTS", "gets", 0.0),
+    }
+    assert "mqtwin_seen_ratio" not in samples(latest_of([driver.state("QSG1/APP1")]))
 
 
 def test_the_scores_of_forecasts_and_pages(driver: Driver) -> None:

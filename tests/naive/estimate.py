@@ -91,17 +91,23 @@ class NaiveSeen:
         self.known, self.measured = known, measured
         if abs(real) < LEAST_GAP:
             return
+        was_dead = self.is_dead
         self.dead = self.dead + 1 if by_events == 0 else 0
-        if self.dead == DEAD:
+        if self.is_dead != was_dead:
             self.grown, self.shrunk = (0.0, 0.0), (0.0, 0.0)
         if real > 0:
             self.grown = FADING * self.grown[0] + by_events, FADING * self.grown[1] + real
         else:
             self.shrunk = FADING * self.shrunk[0] - by_events, FADING * self.shrunk[1] - real
 
+    @property
+    def is_dead(self) -> bool:
+        """True if nothing has been reported of the last changes."""
+        return self.dead >= DEAD
+
     def lacks_a_tenth(self) -> bool:
         """Return True if fewer than nine in ten are reported, also by the upper bound of Wilson's interval."""
-        return any(
+        return self.is_dead or any(
             real >= ENOUGH and upper_bound(known / real, real) < 0.9 for known, real in (self.grown, self.shrunk)
         )
 

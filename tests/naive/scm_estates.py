@@ -3,6 +3,7 @@
 They are chosen or random. Some are changed by automatic alter.
 """
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,9 @@ def with_scm(
     described = structure_without(**{"scm_max_size": MIB, **NO_RULES, **different})
     allocated = described.init_size or described.size
     fixed = FIXED_AUGMENTED if described.scm_max_size is not None else 0
+    own_names = [field.name for field in fields(Structure) if field.init]
     return OnFacility(
-        **{name: getattr(described, name) for name in Structure.__dataclass_fields__ if name != "kind"},
+        **{name: getattr(described, name) for name in own_names},
         facility_size=allocated + fixed + left_for_augmented,
         facility_scm=facility_scm,
         others_scm=others_scm,

@@ -45,7 +45,7 @@ def test_a_job_resumes_with_more_and_with_fewer_partitions(kafka: str, spark: Sp
     """From 4 partitions to 8, killed half way and run again, then to 2; the result is that of a replay."""
     opened = unpack(newest_archive(), tmp_path / "contents", kafka, spark)
     stream, directory = opened.stream, opened.stream.checkpoint
-    before = list(read_states(directory, stream.estate, session=spark))
+    written, before = stream.alerts(), list(read_states(directory, stream.estate, session=spark))
     opened.send_rest(0, 2)
 
     batch = CheckpointFiles(directory).commits[-1] + 1
@@ -73,7 +73,7 @@ def test_a_job_resumes_with_more_and_with_fewer_partitions(kafka: str, spark: Sp
     files = CheckpointFiles(directory)
     assert files.newest is not None and files.newest[1][PARTITIONS] == "2"
     assert files.check(thorough=True) == []
-    check_equal(stream, replay(opened.whole(), stream.estate))
+    check_equal(stream, replay(opened.whole(), stream.estate), written)
 
 
 def drop_last_commit(directory: Path) -> None:

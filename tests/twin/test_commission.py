@@ -192,6 +192,23 @@ def test_puts_of_a_store_without_any_get_limit(puts: int, gets: int, verdict: Fi
     assert verdicts(check_stores([a_store(puts=puts, gets=gets)]))["coverage"] == verdict
 
 
+def test_a_sample_limits_and_says_the_share_of_each_queue(tmp_path: Path) -> None:
+    estate, path = write_estate(tmp_path), tmp_path / "sample.ndjson"
+    depth, events, base = 0, list[dict[str, object]](), {"qmgr": "QM01", "queue": "ORDERS", "length": 1000}
+    for minute in range(6):
+        time = (1_795_000_000 + 60 * minute) * 10**6
+        events += [{**base, "time": time + number, "op": "PUT", "msgid": f"{minute}{number}"} for number in range(8)]
+        depth += 40
+        measured = {"messages": depth, "ents_used": depth, "queues": [{"name": "ORDERS", "depth": depth}]}
+        events.append({"time": time + 10**6, "qmgr": "QM01", "op": "MEASURE", "store": STORE, "measured": measured})
+    path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+    report = twin.commission(path, estate)
+    assert of_store(report).seen == ("20 % of the puts of ORDERS are seen",)
+    (check,) = (own for own in report.checks if own.subject == "coverage" and own.store == STORE)
+    assert check.verdict == Fitness.LIMITED
+    assert check.reason == "events are a sample: 20 % of the puts of ORDERS are seen"
+
+
 @pytest.mark.parametrize(("unknown", "verdict"), [(1, Fitness.LIMITED), (100, Fitness.UNFIT)])
 def test_names_that_the_estate_lacks(unknown: int, verdict: Fitness) -> None:
     assert worst(check_names([], 2, unknown, 1000)) == verdict

@@ -114,8 +114,8 @@ class Seen(msgspec.Struct, array_like=True):
         self.known, self.measured = known, measured
         if abs(real) < _LEAST_GAP:
             return
-        self.dead = 0 if by_events else self.dead + 1
-        if self.dead == _DEAD:  # what was seen until now says nothing about later
+        was_dead, self.dead = self.dead >= _DEAD, 0 if by_events else self.dead + 1
+        if was_dead != (self.dead >= _DEAD):  # what was seen until now says nothing about later
             self.since, self.grown, self.grown_known, self.shrunk, self.shrunk_known = time, 0.0, 0.0, 0.0, 0.0
         if real > 0:
             self.grown, self.grown_known = _FADING * self.grown + real, _FADING * self.grown_known + by_events
@@ -124,7 +124,8 @@ class Seen(msgspec.Struct, array_like=True):
 
     def shares(self) -> tuple[SeenShare | None, SeenShare | None]:
         """Return which shares of the puts and of the gets are reported; None: not known."""
-        return _share(self.grown_known, self.grown), _share(self.shrunk_known, self.shrunk)
+        least = _DEAD * _LEAST_GAP if self.dead >= _DEAD else 0  # of a dead feed neither are, however many there were
+        return _share(self.grown_known, max(self.grown, least)), _share(self.shrunk_known, max(self.shrunk, least))
 
 
 def _share(known: float, real: float) -> SeenShare | None:
@@ -270,10 +271,15 @@ class Estimate(msgspec.Struct, kw_only=True):
             own.known = depths.get(name, own.known)
 
     def coverage(self) -> dict[str, QueueCoverage] | None:
-        """Return how much of each queue events report; None where they are complete, or nothing is known."""
-        if not self.is_partial:
-            return None
-        shares = {name: (own.shares(), own.since) for name, own in sorted(self.queues.items())}
+        """Return how much of each queue events report; None where they are complete, or nothing is known.
+
+        A feed that has died is among them although measurements may agree again and again, as where a queue empties.
+        """
+        shares = {
+            name: (own.shares(), own.since)
+            for name, own in sorted(self.queues.items())
+            if self.is_partial or own.dead >= _DEAD
+        }
         return {
             name: QueueCoverage(puts_seen=puts, gets_seen=gets, since=as_text(since))
             for name, ((puts, gets), since) in shares.items()
