@@ -275,16 +275,13 @@ class Estimate(msgspec.Struct, kw_only=True):
 
         A feed that has died is among them although measurements may agree again and again, as where a queue empties.
         """
-        shares = {
-            name: (own.shares(), own.since)
-            for name, own in sorted(self.queues.items())
-            if self.is_partial or own.dead >= _DEAD
-        }
-        return {
-            name: QueueCoverage(puts_seen=puts, gets_seen=gets, since=as_text(since))
-            for name, ((puts, gets), since) in shares.items()
-            if puts or gets
-        } or None
+        coverage = dict[str, QueueCoverage]()
+        for name, own in sorted(self.queues.items()):
+            if self.is_partial or own.dead >= _DEAD:
+                puts, gets = own.shares()
+                if puts or gets:
+                    coverage[name] = QueueCoverage(puts_seen=puts, gets_seen=gets, since=as_text(own.since))
+        return coverage or None
 
     def usual_space(self, store: layout.Store) -> float | None:
         """Return the pages or blocks of the messages put that events have reported; None: they are too few."""

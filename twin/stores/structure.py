@@ -555,14 +555,16 @@ class StructureTwin(MessageStore):
     def _sizes_assumed(self) -> set[str]:
         """Queue managers whose data set was neither described nor measured: it counts as large as MQ allows."""
         datasets, largest = self.tables.store.datasets, SMDS_MAX_SIZE // self.config.ds_block
-        assumed = alteration.assumed_sets(self.config, self.qmgrs)
-        return {self.qmgrs[row] for row in range(datasets.size) if datasets[row]["limit"] >= largest} & assumed
+        qmgrs = self.qmgrs
+        assumed = alteration.assumed_sets(self.config, qmgrs)
+        return {qmgrs[row] for row in range(datasets.size) if datasets[row]["limit"] >= largest} & assumed
 
     @property
     def _is_set_measured(self) -> bool:
         """True if no data set is described, and one was measured: what is measured says what there is."""
-        assumed = alteration.assumed_sets(self.config, self.qmgrs)
-        return len(assumed) == len(self.qmgrs) and len(self._sizes_assumed) < len(assumed)
+        qmgrs = self.qmgrs
+        assumed = alteration.assumed_sets(self.config, qmgrs)
+        return len(assumed) == len(qmgrs) and len(self._sizes_assumed) < len(assumed)
 
     @override
     def _record(self, common: StateRecord) -> StructureState:
