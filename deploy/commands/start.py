@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
@@ -324,7 +324,8 @@ def _record(
     for intake in intakes:
         print_intake(intake, printed=len(intake.complaints))
         lines += (*map(str, intake.complaints), *intake.notes)
-    missing = (*lines, *estate.warnings)
+    few = _lacking_levels(recording, estate) if events else []
+    missing = (*lines, *few, *estate.warnings)
     not_known = _say_missing(folder, missing)
     if not events:
         print_not_understood(*intakes)
@@ -341,6 +342,18 @@ def _say_missing(folder: OwnFolder, lines: Sequence[str]) -> str:
     for line in kinds(missing):
         print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
     return f"{as_count(len(missing), 'line')} about what is not known in {place}"
+
+
+def _lacking_levels(recording: Path, estate: Estate) -> list[str]:
+    """Return a line for each store of which a recording has too few levels, and no puts to forecast it by."""
+    times, reported = defaultdict[str, set[object]](set), set[str]()
+    for event in recorded(recording):
+        if event["op"] == "MEASURE" and event["measured"].get("resync"):
+            times[event["store"]].add(event["time"])
+        elif event["op"] == "PUT" and (route := estate.queue_routes.get((event["qmgr"], event["queue"]))) is not None:
+            reported.add(estate.routes[route].store)
+    few = {store: len(own) for store, own in sorted(times.items()) if len(own) < MIN_LEVELS and store not in reported}
+    return [f"{store}: time to full not known yet, {known} of {MIN_LEVELS} levels" for store, known in few.items()]
 
 
 def _site_file(text: str, options: FeedOptions) -> SiteFile:
