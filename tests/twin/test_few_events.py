@@ -22,6 +22,7 @@ from tests.support.workloads import START_US
 from twin.estate import Estate, load_estate
 from twin.events import EventBlock
 from twin.forecast.rates import Puts
+from twin.stores.measurement import depths_of
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
 from twin.stores.warm_up import warm
@@ -209,3 +210,20 @@ def test_kernels_take_the_arrays_of_another_store_without_a_look_at_their_types(
         == twin.tables.store.usage.tobytes()
         != bytes(other.tables.store.usage.nbytes)
     )
+
+
+def test_depths_of_a_measurement_are_found_without_a_look_at_every_queue() -> None:
+    looks = []
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            looks.append(other)
+            return str.__eq__(self, other)
+
+    names = [f"Q{number}" for number in range(1000)]
+    measured = {"queues": [{"name": name, "depth": 1} for name in names]}
+    assert depths_of(measured, [Name(name) for name in names]) == dict.fromkeys(names, 1)
+    assert len(looks) <= 2 * len(names)

@@ -76,7 +76,7 @@ def test_of_two_rows_with_an_id_that_apply_the_first_counts(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (ROW.replace('"full"', '"ful"'), "'ful' is an unknown condition; expected: "),
+        (ROW.replace('"full"', '"brimming"'), "'brimming' is an unknown condition; expected: "),
         (f'{ROW}when = ["smd"]', "'smd' is an unknown fact; expected: "),
         (f'{ROW}steps = [{{ say = "x", unless = ["y"] }}]', "'y' is an unknown fact; expected: "),
         (ROW.replace("{store}", "{shop}"), "'shop' is an unknown placeholder; expected: "),
@@ -88,7 +88,7 @@ def test_of_two_rows_with_an_id_that_apply_the_first_counts(tmp_path: Path) -> N
         (ROW.replace('"call"', '"Call us"'), "id; expected: "),
         (ROW.replace('["full"]', "[]"), "for names no condition"),
         (ROW + ROW, "id: another action has it"),
-        (f"{ROW}wehn = []", "unknown field `wehn`"),
+        (f"{ROW}during = []", "unknown field `during`"),
         ('[[action]]\nid = "call"\nfor = ["full"]', "missing required field `say`"),
         (f"{ROW}when = 3", "Expected `array`, got `int`"),
         ("[[action]", "expected: a runbook of [[action]] rows"),

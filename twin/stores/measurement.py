@@ -60,8 +60,8 @@ def completed(measured: Measured, state: StateRecord) -> Measured:
 
 def depths_of(measured: Measured, queues: Collection[str]) -> dict[str, int]:
     """Return the measured depths of the store's own queues, by name."""
-    own = measured.get("queues", ())
-    return {fact["name"]: fact["depth"] for fact in own if "depth" in fact and fact["name"] in queues}
+    own, facts = set(queues), measured.get("queues", ())
+    return {fact["name"]: fact["depth"] for fact in facts if "depth" in fact and fact["name"] in own}
 
 
 def surplus_events(

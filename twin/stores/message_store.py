@@ -438,13 +438,13 @@ class MessageStore(StoreKind):
         self._take_sizes(measured)
         rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
         seen, measured = measured, self._with_usage(measured)
-        self.tested = self.estimate.unmoved(self._compare(measured)) if is_test else {}
+        before = self._compare(measured)
+        self.tested = self.estimate.unmoved(before) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
             new_fields = new_fields - {"elems_used"} | {"usage_pct"}
         holding = self._holding(measured)
-        before = self._compare(measured)
         if is_taken := self._is_taken(measured, holding):
             self.estimate.note_moved(before, is_believed=bool(measured.get("resync")))
             alerts = self._take(measured, new_fields, holding)
@@ -574,7 +574,8 @@ class MessageStore(StoreKind):
         lanes = slice(row * meter_rows.COUNTS, (row + 1) * meter_rows.COUNTS)
         counts, lag, is_counted = store.counts[lanes].copy(), int(store.bins[row]["lag"]), self.is_counted
         topic = {name: int(scalars[name]) for name in _OF_TOPIC}
-        depths = {self.queues.index(name): depth for name, depth in depths_of(measured, self.queues).items()}
+        by_name = depths_of(measured, self.queues)
+        depths = {row: by_name[name] for row, name in enumerate(self.queues) if name in by_name}
         expired = surplus_events(store, self._routes, self._base, len(self.queues), surplus, self.clock, depths)
         scalars["far"] = layout.NEVER
         alerts = self._apply(EventBlock(self.name, expired, {}), 0, len(expired), demands=False)
@@ -595,6 +596,10 @@ class MessageStore(StoreKind):
 
     def _holding(self, measured: Measured) -> Holding | None:
         """Return what the store holds by a measurement; None: it does not say how many messages."""
+        return self._holding_by_counts(measured)
+
+    def _holding_by_counts(self, measured: Measured) -> Holding | None:
+        """Return the messages that a measurement counts, in all or by queue; None: it does not."""
         depths = depths_of(measured, self.queues)
         if "messages" in measured:
             return Holding(float(measured["messages"]))
@@ -610,7 +615,7 @@ class MessageStore(StoreKind):
             used: pages or blocks in use; None: not measured.
             known: those that events and baseline have.
         """
-        counted = MessageStore._holding(self, measured)
+        counted = self._holding_by_counts(measured)
         each = self.estimate.usual_space(self.tables.store)
         if counted is not None:
             is_many = used is not None and counted.messages >= MANY

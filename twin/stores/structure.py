@@ -387,7 +387,7 @@ class StructureTwin(MessageStore):
         """Return the messages in the structure and in SCM, and the mean length of what takes elements and blocks."""
         entries = measured.get("ents_used")
         if entries is None:
-            return super()._holding(measured)
+            return self._holding_by_counts(measured)
         sets, elements = self.tables.store.datasets, measured.get("elems_used")
         blocks: list[int] = []
         for row, qmgr in enumerate(self._names_of_datasets()):
