@@ -453,7 +453,7 @@ class NaiveStore(ABC):
             self.measured |= new_fields
         compared = self.estimate.unmoved(self._compared(measured))
         if is_taken and self.calls and self.estimate.is_known_sample:
-            compared = list(before.values())  # what is corrected
+            compared = [own for own in before.values() if own[2] > 0] or compared  # what is corrected
         self.drift_pct = drift_pct(compared, self.drift_pct)
 
     def _messages_by(self, measured: dict[str, Any]) -> float | None:
@@ -492,13 +492,14 @@ class NaiveStore(ABC):
         known = len(self.messages)
         shares = [real / own for own, real in self._known_pools(measured) if own > real]
         surplus = max(known - int(known * min(shares, default=1.0)), known - int(held))
-        available = {queue: self._available(queue, None) for queue in {message.queue for message in self.messages}}
+        available = {queue: self._available(queue, None) for queue in sorted({own.queue for own in self.messages})}
         if surplus > 0:
             numbers = {queue: len(messages) for queue, messages in available.items()}
             for queue, number in removed_by_queue(numbers, surplus, self._depths(measured)).items():
                 for message in available[queue][:number]:
                     self._taking(message, None, "expire")
                     self._take(message, None)
+                self._has_acted()
         if self.estimate.seen is not None:
             self.estimate.seen.known -= known - len(self.messages)
         self.held.end_waits()

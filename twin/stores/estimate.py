@@ -347,6 +347,7 @@ class Estimate(msgspec.Struct, kw_only=True):
             )
             row["puts_pages"] = max(0.0, row["puts_pages"] - share.pages)
             row["held"], row["held_space"] = row["held"] - share.held, row["held_space"] - share.held_space
+            layout.touch(store.stocks_dirty, share.row, STOCK_SHIFT)
 
     def _put_in(self, store: layout.Store) -> None:
         """Add the unseen messages to `stocks`."""

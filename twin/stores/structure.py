@@ -385,11 +385,15 @@ class StructureTwin(MessageStore):
     @override
     def _holding(self, measured: Measured) -> Holding | None:
         """Return the messages in the structure and in SCM, and the mean length of what takes elements and blocks."""
-        entries = measured.get("ents_used")
+        entries, elements = measured.get("ents_used"), measured.get("elems_used")
+        each = max(1.0, elements / entries) if entries and elements is not None else 2.0
+        bytes_each = pools.ELEMENT_BYTES * (1.0 + each)
+        used_of_scm = measured.get("scm", {}).get("used") if self.config.scm_max_size else None
+        in_scm = 0.0 if used_of_scm is None else used_of_scm / bytes_each
         if entries is None:
-            return self._holding_by_counts(measured)
-        sets, elements = self.tables.store.datasets, measured.get("elems_used")
-        blocks: list[int] = []
+            counted = self._holding_by_counts(measured)
+            return None if counted is None else counted._replace(in_scm=in_scm)
+        sets, blocks = self.tables.store.datasets, list[int]()
         for row, qmgr in enumerate(self._names_of_datasets()):
             used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
             if used is None:
@@ -399,13 +403,10 @@ class StructureTwin(MessageStore):
         length = 0.0
         if entries >= MANY and elements is not None:
             length = mean_length(entries, elements, sum(blocks) * self.config.ds_block)
-        in_scm, known = 0.0, float(pools.entries_in_use(self.tables.store))
-        if self.config.scm_max_size and (used := measured.get("scm", {}).get("used")) is not None:
-            each = max(1.0, elements / entries) if entries and elements is not None else 2.0
-            in_scm = used / pools.ELEMENT_BYTES / (1.0 + each)
-            known += self.scm_used / pools.ELEMENT_BYTES / (1.0 + each)
-        scm_rules = self.config.scm_max_size is not None and "used" in measured.get("scm", {})
-        has_rules = scm_rules or (self.config.offload != "NONE" and bool(blocks))
+        known = float(pools.entries_in_use(self.tables.store))
+        if used_of_scm is not None:
+            known += self.scm_used / bytes_each
+        has_rules = used_of_scm is not None or (self.config.offload != "NONE" and bool(blocks))
         return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules, known)
 
     @override
