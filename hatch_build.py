@@ -1,12 +1,14 @@
 """Hatchling's hook: the wheel gets the file where the command begins, and a bill of materials.
 
 The bill (`mqtwin-VERSION.dist-info/sboms/mqtwin.cdx.json`, CycloneDX, as PEP 770 has it) lists what mqtwin runs on, in
-the versions that are tested: the packages of `constraints.txt`, and the jars that are fetched at the first use, with
-their SHA-256; their licences are in `pyproject.toml`. Two builds of one commit make the same bytes.
+the versions that are tested: the packages of `constraints.txt`, the charts of the console, and the jars that are
+fetched at the first use, with their SHA-256; their licences are in `pyproject.toml`. Two builds of one commit make the
+same bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -53,7 +55,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         [author] = core.authors
         wheel |= {"description": core.description, "licenses": [{"expression": core.license_expression}]}
         wheel["supplier"] = author
-        packages, jars = self._packages(), self._jars()
+        packages, jars = self._packages(), [self._charts(), *self._jars()]
         self._add_licences(packages + jars)
         names = re.findall(r"^[\w.-]+", "\n".join(core.dependencies), re.MULTILINE)
         direct = {_package(name, "")["name"] for name in names}
@@ -80,6 +82,17 @@ class CustomBuildHook(BuildHookInterface[Any]):
             elif scope:
                 packages.append(_package(*line.split("==")) | {"scope": scope})
         return packages
+
+    def _charts(self) -> dict[str, Any]:
+        """Return the one library that is in the wheel itself."""
+        content = Path(self.root, "deploy", "console", "static", "uPlot.iife.min.js").read_bytes()
+        version = re.search(rb"\(v([0-9.]+)\)", content)
+        assert version is not None, "uPlot.iife.min.js begins with its version"
+        number = version[1].decode()
+        sha256 = hashlib.sha256(content).hexdigest()
+        return _library(f"pkg:npm/uplot@{number}", "uplot", number) | {
+            "hashes": [{"alg": "SHA-256", "content": sha256}]
+        }
 
     def _jars(self) -> list[dict[str, Any]]:
         text = Path(self.root, "deploy", "java", "jars.lock.toml").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ neither Spark nor Kafka. A command returns None or its exit status; Ctrl-C ends 
 with 141, as in any shell. An error is one line on standard error, after its traceback with ``--debug``:
 
 - :class:`twin.errors.UsageError`: wrong use or input, exit status 2
+- a package of the extra `stream` that is not installed: exit status 2, with the command that installs it
 - any other :class:`twin.errors.MqtwinError`: a failure while running, exit status 1
 - any other exception: a defect, exit status 1
 """
@@ -30,6 +31,9 @@ from deploy.options.renamed import with_new_names
 from deploy.show.document import ZONE
 from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
+
+# Packages of the extra `stream`, by the names under which they are imported.
+STREAM_PACKAGES = frozenset({"confluent_kafka", "jgo", "kafka", "pandas", "py4j", "pyspark", "requests", "tenacity"})
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
@@ -115,9 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last handler: it reports every defect
-        wrong_use = getattr(error, "is_wrong_use", False)  # set by kernels, which cannot import UsageError
-        text = str(error) if wrong_use else f"{type(error).__name__}: {error} (--debug shows where)"
-        return _report(error, text, WRONG_USE if wrong_use else FAILED)
+        return _report(error, *_explained(error))
     return DONE if status is None else int(status)
 
 
@@ -148,6 +150,20 @@ def _one_line(error: CycloptsError) -> str:
         case UnusedCliTokensError(unused_tokens=[wrong, *_]):
             return f"{command_path}{wrong}: one argument too many"
     return f"{command_path}{error}"
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """Return one line about any error, and the exit status."""
+    if getattr(error, "is_wrong_use", False):  # set by kernels, which cannot import UsageError
+        return str(error), WRONG_USE
+    cause: BaseException | None = error
+    while isinstance(cause, ImportError):  # cyclopts raises its own from that of a command's module
+        package = (cause.name or "").partition(".")[0]
+        if package in STREAM_PACKAGES:
+            needed = f"this needs Kafka or Spark, and {package} is not installed"
+            return f"{needed}; expected: pip install 'mqtwin[stream]'", WRONG_USE
+        cause = cause.__cause__ or cause.__context__
+    return f"{type(error).__name__}: {error} (--debug shows where)", FAILED
 
 
 def _report(error: BaseException, text: str, status: int) -> int:

@@ -18,16 +18,18 @@ import warnings
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 import structlog
 from xdist.scheduler import LoadFileScheduling
 
-from deploy.java.broker import Broker
 from tests.support.java import QUICK_SPARK, quick_java
 from tests.support.profile import CPU_LIMIT_S, IS_LARGE, examples
+
+if TYPE_CHECKING:  # of the extra `stream`: tests of the base do without
+    from deploy.java.broker import Broker
 
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
 # A commit passes or fails, the same on each machine: new examples are looked for by the large profile alone.
@@ -123,6 +125,8 @@ def _start_making_archives() -> subprocess.Popen[bytes]:
 
 
 def _start_broker() -> Broker:
+    from deploy.java.broker import Broker
+
     broker = Broker()
     with quick_java():
         return broker.start()

@@ -7,11 +7,11 @@ import time
 
 from deploy.options.common import KafkaOptions
 from deploy.show.terminal import printable
-from streams.kafka.notes import check_note, read_noted_alerts, write_note
+from streams.kafka.notes import read_noted_alerts, write_note
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.errors import UsageError
-from twin.records import ACKNOWLEDGED, ACTED, new_note
+from twin.records import ACKNOWLEDGED, ACTED, check_note, new_note
 from twin.units import as_text
 
 

@@ -203,7 +203,7 @@ def _open_source(
 ) -> Source:
     """Return the source of a format at its position: a topic, or a server that is asked."""
     from streams.collecting.mqweb import MqwebSource
-    from streams.collecting.sources import HttpSource, TopicSource, load_position
+    from streams.collecting.sources import HttpSource, load_position
 
     form = FORMATS[name]
     if form.server is None:
@@ -211,6 +211,8 @@ def _open_source(
         if not read_topic:
             others = ", --follow or -" if form.is_file else ""
             raise UsageError(f"{name} comes through Kafka; expected: --topic, that it is written to{others}")
+        from streams.collecting.topic_source import TopicSource
+
         return TopicSource(kafka.client(), read_topic, load_position(position, read_topic), intake.complain)
     if server.url is None:
         raise UsageError(f"{name} is asked for by HTTP; expected: --url")

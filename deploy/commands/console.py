@@ -10,20 +10,16 @@ from contextlib import ExitStack
 from datetime import tzinfo
 from pathlib import Path
 
-from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
-from deploy.java.class_archives import find_spark_java
 from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address, parse_zone
 from deploy.options.files import EstateFile, InputFile, InputFolder, SecretFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
-from streams.checkpoint.guard import open_stopped
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
-from streams.query.past import JobPast
 from streams.query.status import stopped_text
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
@@ -76,6 +72,8 @@ def console(
     if checkpoint is not None:
         if kafka is None or estate is None:
             raise UsageError(f"--checkpoint {checkpoint}; expected: with --bootstrap-servers and --estate")
+        from streams.checkpoint.guard import open_stopped
+
         open_stopped(checkpoint)
     if status_file is not None and kafka is None:
         raise UsageError(f"--status-file {status_file}; expected: with --bootstrap-servers")
@@ -131,6 +129,10 @@ def _live(
     zone: tzinfo,
 ) -> ConsoleServer:
     """Return the server of the present. parts: gets what reads the topics; zone: zone of a page without an estate."""
+    from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
+    from deploy.java.class_archives import find_spark_java
+    from streams.query.past import JobPast
+
     topics, client = Topics(kafka.topic_prefix), kafka.client()
     loaded_estate = None if estate is None else load_estate(estate)
     model = ConsoleModel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
@@ -20,8 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.java.class_archives import missing_archives
-from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, ensure_jars, missing, pinned
-from deploy.java.make_archives import make_archives
+from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, ensure_jars, missing, pinned
 from deploy.java.runtime import find_java
 from deploy.options.common import Flag
 from deploy.show.progress import warm_kernels
@@ -78,11 +78,13 @@ def doctor(
             some seconds sooner. This takes half a minute, and 240 MB of disk.
     """
     if fetch:
-        ensure_jars(SPARK_CONNECTOR)
-        ensure_jars(KAFKA_BROKER)
-        ensure_jars(CONSOLE)
+        if has_stream():
+            ensure_jars(SPARK_CONNECTOR)
+            ensure_jars(KAFKA_BROKER)
         warm_kernels(Console(stderr=True))
     if class_archives:
+        from deploy.java.make_archives import make_archives
+
         configure_logging(level="warning")
         print("making archives of Java's classes", file=sys.stderr)
         try:
@@ -118,11 +120,7 @@ def examine() -> list[Finding]:
         _python,
         _system,
         _packages,
-        _java,
-        _class_archives,
-        lambda: _jars(SPARK_CONNECTOR, "Spark's Kafka connector"),
-        lambda: _jars(KAFKA_BROKER, "embedded Kafka"),
-        lambda: _jars(CONSOLE, "charts of the console"),
+        *(_OF_STREAM if has_stream() else (_stream,)),
         _cores,
         _memory,
         _descriptors,
@@ -131,6 +129,15 @@ def examine() -> list[Finding]:
         _docker,
     )
     return [check() for check in checks]
+
+
+def has_stream() -> bool:
+    """Return True if anything of the extra `stream` is installed: then all of it is wanted."""
+    return any(importlib.util.find_spec(name) is not None for name in ("pyspark", "confluent_kafka"))
+
+
+def _stream() -> Finding:
+    return Finding("Kafka and Spark", "optional", "not installed: recordings only", "pip install 'mqtwin[stream]'")
 
 
 def _python() -> Finding:
@@ -153,15 +160,16 @@ def _system() -> Finding:
 
 def _packages() -> Finding:
     """Check the versions of all packages that mqtwin requires."""
-    remedy = "pip install -c constraints.txt -e . (make test and make demo do that)"
+    remedy = "pip install -c constraints.txt -e '.[stream]' (make test and make demo do that)"
     try:
         requirements = [Requirement(text) for text in importlib.metadata.requires("mqtwin") or ()]
     except importlib.metadata.PackageNotFoundError:
         return Finding("packages", "missing", "mqtwin is not installed in this Python", remedy)
+    extras = ("", "stream") if has_stream() else ("",)
     needed = [
         requirement
         for requirement in requirements
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in extras)
     ]
     problems = []
     for requirement in needed:
@@ -205,6 +213,14 @@ def _jars(name: str, subject: str) -> Finding:
         return Finding(subject, "ok", f"{as_count(count, 'jar')} with the right SHA-256")
     detail = f"{len(absent)} of {as_count(count, 'jar')} missing or damaged, the first: {absent[0].coordinate}"
     return Finding(subject, "missing", detail, "fetched at first use, or now with: mqtwin doctor --fetch")
+
+
+_OF_STREAM: tuple[Callable[[], Finding], ...] = (
+    _java,
+    _class_archives,
+    lambda: _jars(SPARK_CONNECTOR, "Spark's Kafka connector"),
+    lambda: _jars(KAFKA_BROKER, "embedded Kafka"),
+)
 
 
 def _cores() -> Finding:

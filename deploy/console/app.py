@@ -11,7 +11,6 @@ import asyncio
 import gzip
 import hashlib
 import hmac
-import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -32,7 +31,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deploy.console.answers import Answers
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
-from deploy.java.jars import CONSOLE, ensure_jars
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
 
@@ -66,9 +64,7 @@ _OWN_FILES = {
     "past.js": "text/javascript; charset=utf-8",
     "whatif.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
-}
-_CHART_FILES = {
-    "uPlot.iife.min.js": "text/javascript; charset=utf-8",
+    "uPlot.iife.min.js": "text/javascript; charset=utf-8",  # charts: of others, uPlot.LICENSE
     "uPlot.min.css": "text/css; charset=utf-8",
 }
 
@@ -117,8 +113,7 @@ class ConsoleState:
 
 
 def new_app(state: ConsoleState) -> Starlette:
-    """Return the application. MqtwinError: the chart library is missing and cannot be fetched."""
-    _files()
+    """Return the application."""
     routes = [
         Route("/", _page),
         Route("/static/{name}", _static),
@@ -223,22 +218,13 @@ def _files() -> dict[str, _File]:
     """Return every file that the page may ask for, by name; "" is the page."""
     own = resources.files("deploy").joinpath("console", "static")
     contents = {name: own.joinpath(name).read_bytes() for name in ("index.html", *_OWN_FILES)}
-    contents |= _chart_files()
-    types = {"index.html": "text/html; charset=utf-8", **_OWN_FILES, **_CHART_FILES}
+    types = {"index.html": "text/html; charset=utf-8", **_OWN_FILES}
     return {
         name: _File(
             content, gzip.compress(content, mtime=0), types[name], f'W/"{hashlib.sha256(content).hexdigest()[:24]}"'
         )
         for name, content in contents.items()
     }
-
-
-def _chart_files() -> dict[str, bytes]:
-    """Return the files of the chart library out of its pinned jar."""
-    (jar,) = ensure_jars(CONSOLE)
-    with zipfile.ZipFile(jar) as archive:
-        paths = {path.rpartition("/")[2]: path for path in archive.namelist()}
-        return {name: archive.read(paths[name]) for name in _CHART_FILES}
 
 
 def _file_response(request: Request, name: str) -> Response:
@@ -258,7 +244,7 @@ async def _page(request: Request) -> Response:
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
-    if name not in _OWN_FILES and name not in _CHART_FILES:
+    if name not in _OWN_FILES:
         return _problem(404, f"{name[:80]}: no such file")
     return _file_response(request, name)
 

@@ -21,7 +21,7 @@ from deploy.console.answers import Answers, converted
 from deploy.console.model import MAX_LETTERS, MAX_NOTES_OF_ALERT, ConsoleModel
 from kernels.layout import NEVER
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
-from streams.kafka.notes import check_note, write_note
+from streams.kafka.notes import write_note
 from streams.kafka.topic_reader import TopicReader, is_left_out
 from streams.kafka.topics import Topics
 from streams.query.past import JobPast
@@ -30,7 +30,7 @@ from twin.estate import Estate
 from twin.events import Decoder
 from twin.planning.whatif import Moment, moment_of
 from twin.playback.replays import Player
-from twin.records import Note, new_note
+from twin.records import Note, check_note, new_note
 from twin.stores.warm_up import warm
 from twin.units import as_text
 

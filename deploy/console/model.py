@@ -19,9 +19,7 @@ from typing import Any
 import msgspec
 
 from deploy.console.points import History, Point, points_per_store
-from streams.kafka.notes import NotedAlert
-from streams.kafka.topic_reader import RecordGuard, TopicRecord
-from streams.kafka.topics import Topics
+from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.alerts.texts import is_full_now
 from twin.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
 from twin.records import (
@@ -31,6 +29,7 @@ from twin.records import (
     Incident,
     Incidents,
     Note,
+    NotedAlert,
     ResourceForecast,
     ResourceUsage,
     StateRecord,

@@ -15,18 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from typing_extensions import override
 
 from deploy.console.answers import Answers, HindsightAnswer, HindsightRequest, converted, hindsight_answer
-from deploy.console.live import LiveTwins
 from deploy.console.model import ConsoleModel
 from kernels.clock import SECOND
-from streams.kafka.topic_reader import TopicRecord
-from streams.kafka.topics import Topics
-from streams.query.past import JobPast
+from streams.kafka.topics import TopicRecord, Topics
 from twin.errors import UsageError
 from twin.events import Reject
 from twin.planning.proof import hindsight
@@ -36,6 +33,10 @@ from twin.playback.timeline import Timeline
 from twin.records import AlertData, Change, Incidents, StateRecord, read_alert_record
 from twin.stores.open import Twin
 from twin.units import FIRST_SECOND, LAST_SECOND, as_microseconds, as_text
+
+if TYPE_CHECKING:  # a recording needs neither Kafka nor Spark
+    from deploy.console.live import LiveTwins
+    from streams.query.past import JobPast
 
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 MAX_MOMENTS = 5_000  # of the slider; it is as wide as the screen

@@ -1,4 +1,4 @@
-"""The cache folder, and the jars in it that Spark, the embedded broker and the console need.
+"""The cache folder, and the jars in it that Spark and the embedded broker need.
 
 ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its SHA-256 sum; ``python -m
 deploy.java.jars`` writes it after a change of versions. jgo downloads jars once, from Maven Central or a mirror in its
@@ -40,7 +40,6 @@ import tempfile
 
 SPARK_CONNECTOR = "spark-connector"
 KAFKA_BROKER = "kafka-broker"
-CONSOLE = "console"
 MAX_DOWNLOADS = 6
 _UNKNOWN_AUTHORITY = "its certificate has an unknown authority; expected: REQUESTS_CA_BUNDLE=/path/of/authorities.pem"
 DIRECT = Path(__file__).with_name("jars.toml")
@@ -102,7 +101,7 @@ def pinned(name: str) -> tuple[Jar, ...]:
     """Return the jars of a set in class path order.
 
     Args:
-        name: :data:`SPARK_CONNECTOR`, :data:`KAFKA_BROKER` or :data:`CONSOLE`.
+        name: :data:`SPARK_CONNECTOR` or :data:`KAFKA_BROKER`.
     """
     sets = tomllib.loads(resources.files("deploy.java").joinpath("jars.lock.toml").read_text(encoding="utf-8"))
     return tuple(Jar(coordinate, sha256) for coordinate, sha256 in sets[name].items())

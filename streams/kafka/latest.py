@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from streams.kafka.topic_reader import RecordGuard, TopicRecord
-from streams.kafka.topics import Topics
+from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.events import Reason
 from twin.records import AlertRecord, Incidents, StateRecord, read_alert_record, read_state_record
 

@@ -6,51 +6,20 @@ So alerts and states stay functions of the events. Whoever writes a note checks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import CONNECT_SECONDS, deliver
-from streams.kafka.topic_reader import RecordGuard, TopicRecord, read_to_end
-from streams.kafka.topics import Topics
-from twin.errors import UsageError
-from twin.records import ACTED, AlertRecord, Note, read_alert_record, read_note
+from streams.kafka.topic_reader import read_to_end
+from streams.kafka.topics import RecordGuard, TopicRecord, Topics
+from twin.records import Note, NotedAlert, read_alert_record, read_note
 
-_MAX_NAMED = 5  # open alerts, in an error
 _DELIVERY_SECONDS = 15.0
 _SETTINGS = {"enable.idempotence": True, "linger.ms": 0, "delivery.timeout.ms": int(1000 * _DELIVERY_SECONDS)}
 
 _T = TypeVar("_T")
-
-
-class NotedAlert(NamedTuple):
-    """An alert, as far as notes on it are checked. actions: ids of all actions that its records have had."""
-
-    is_open: bool
-    actions: tuple[str, ...]
-
-    @classmethod
-    def after(cls, before: NotedAlert | None, record: AlertRecord) -> NotedAlert:
-        """Return the alert after a record; a cleared one keeps the actions that it had. before: None: the first one."""
-        actions = () if before is None else before.actions
-        return cls(record.is_open, tuple(dict.fromkeys((*actions, *(action.id for action in record.data.runbook)))))
-
-
-def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
-    """Check that there is what a note is about. alerts: all that are known, by id. UsageError: there is not."""
-    alert = alerts.get(note.alert_id)
-    if alert is None:
-        open_ids = [alert_id for alert_id, own in alerts.items() if own.is_open]
-        unknown = f"alert {note.alert_id[:100]}: there is no such alert"
-        if not open_ids:
-            raise UsageError(f"{unknown}, and none is open; expected: one that mqtwin alerts shows")
-        named = ", ".join(open_ids[-_MAX_NAMED:])
-        more = f" and {len(open_ids) - _MAX_NAMED} more" if len(open_ids) > _MAX_NAMED else ""
-        raise UsageError(f"{unknown}; expected: {named}{more}")
-    if note.kind == ACTED and note.action not in alert.actions:
-        expected = f"one of {', '.join(alert.actions)}" if alert.actions else "a comment, as it proposes none"
-        raise UsageError(f"action {note.action}: alert {note.alert_id[:100]} has none of this id; expected: {expected}")
 
 
 def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:

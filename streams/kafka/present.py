@@ -15,8 +15,8 @@ import msgspec
 
 from streams.kafka.event_range import events_until
 from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import EventReader, RecordGuard, TopicReader, TopicRecord, read_to_end
-from streams.kafka.topics import Topics
+from streams.kafka.topic_reader import EventReader, TopicReader, read_to_end
+from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import JSON, Decoder, Event, content_type

@@ -8,9 +8,9 @@ its record is the same at every delivery (docs/alerts.md, Delivery).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 import structlog
 from confluent_kafka import (
@@ -31,14 +31,13 @@ from streams.kafka.clients import (
     offset_range,
     partitions_of,
 )
-from streams.kafka.topics import Topics
+from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.errors import MqtwinError, UsageError
 from twin.records import AlertRecord, read_alert_record
 
 _BATCH = 1_000
 _RETRY_SECONDS = 1.0  # between two look-ups of topics that do not exist yet
 _ANSWER_SECONDS = 2.0
-_MAX_REASON = 200  # characters of the reason in the log
 _MAX_SEEN = 100_000  # ids of alerts; a restarted job repeats one batch at most
 _PRESENT_READ_SECONDS = 0.5
 _EVENT_BATCH = 10_000  # records per read
@@ -58,54 +57,7 @@ _EVENT_SETTINGS = {
 # KafkaRecordToRowConverter, DateTimeUtils.millisToMicros].
 MAX_RECORD_MS = (2**63 - 1) // 1000
 
-_T = TypeVar("_T")
-
 _log = structlog.get_logger("mqtwin.topics")
-
-
-class TopicRecord(NamedTuple):
-    """A record of a topic.
-
-    Attributes:
-        topic: its full name.
-        written_ms: time at which it was written, milliseconds since 1970, never later than that of reading; that of
-            reading if the record has none.
-        value: the bytes; None for a tombstone.
-        headers: the headers as text.
-        key: the bytes of the key; empty if there is none.
-    """
-
-    topic: str
-    written_ms: int
-    value: bytes | None
-    headers: dict[str, str]
-    key: bytes = b""
-
-
-class RecordGuard:
-    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else.
-
-    Attributes:
-        unreadable: number of records that could not be taken.
-    """
-
-    def __init__(self) -> None:
-        self.unreadable = 0
-
-    def take(self, record: TopicRecord, fold: Callable[[TopicRecord], _T]) -> _T | None:
-        """Return what `fold` returns of a record; None if it raises, which is counted and logged.
-
-        The log gets the first, second, fourth, eighth ... of them, so nobody can fill it.
-        """
-        try:
-            return fold(record)
-        except Exception as error:  # noqa: BLE001 -- who may write to a topic decides what its records hold: nesting raises RecursionError, numbers OverflowError, odd fields TypeError
-            self.unreadable += 1
-            if self.unreadable & (self.unreadable - 1) == 0:
-                why = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON]
-                key = record.key[:_MAX_REASON].decode(errors="replace")
-                _log.warning("record unreadable", topic=record.topic, key=key, why=why, unreadable=self.unreadable)
-            return None
 
 
 class TopicReader:

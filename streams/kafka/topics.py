@@ -1,15 +1,23 @@
-"""The topics: their names, and the largest record that each takes."""
+"""The topics: their names, the largest record that each takes, and their records as surfaces take them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+import structlog
 
 DEFAULT_PREFIX = "mqtwin"
 READ, WRITE, CREATE, DESCRIBE = "READ", "WRITE", "CREATE", "DESCRIBE"  # operations on a topic, as Kafka names them
 # Kafka's default of message.max.bytes: 1 MiB and the 12 bytes of a log entry's head.
 BROKER_DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 RESERVED_BYTES = 8 * 1024  # of a record beside its value: batch and record heads, key, headers (reason, detail, source)
+_MAX_REASON = 200  # characters of the reason in the log
+
+_T = TypeVar("_T")
+
+_log = structlog.get_logger("mqtwin.topics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +104,48 @@ class Limits:
     def request(self) -> int:
         """The request size that the sink's producer needs, in bytes: the largest record with key and headers."""
         return max(self.state, self.alerts, self.dlq, self.reports) + RESERVED_BYTES
+
+
+class TopicRecord(NamedTuple):
+    """A record of a topic.
+
+    Attributes:
+        topic: its full name.
+        written_ms: time at which it was written, milliseconds since 1970, never later than that of reading; that of
+            reading if the record has none.
+        value: the bytes; None for a tombstone.
+        headers: the headers as text.
+        key: the bytes of the key; empty if there is none.
+    """
+
+    topic: str
+    written_ms: int
+    value: bytes | None
+    headers: dict[str, str]
+    key: bytes = b""
+
+
+class RecordGuard:
+    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else.
+
+    Attributes:
+        unreadable: number of records that could not be taken.
+    """
+
+    def __init__(self) -> None:
+        self.unreadable = 0
+
+    def take(self, record: TopicRecord, fold: Callable[[TopicRecord], _T]) -> _T | None:
+        """Return what `fold` returns of a record; None if it raises, which is counted and logged.
+
+        The log gets the first, second, fourth, eighth ... of them, so nobody can fill it.
+        """
+        try:
+            return fold(record)
+        except Exception as error:  # noqa: BLE001 -- who may write to a topic decides what its records hold: nesting raises RecursionError, numbers OverflowError, odd fields TypeError
+            self.unreadable += 1
+            if self.unreadable & (self.unreadable - 1) == 0:
+                why = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON]
+                key = record.key[:_MAX_REASON].decode(errors="replace")
+                _log.warning("record unreadable", topic=record.topic, key=key, why=why, unreadable=self.unreadable)
+            return None

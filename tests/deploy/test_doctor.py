@@ -53,7 +53,7 @@ def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
 def test_jars_are_counted_in_words(monkeypatch, number, text):
     monkeypatch.setattr(doctor, "pinned", lambda _name: [None] * number)
     monkeypatch.setattr(doctor, "missing", lambda _name: [])
-    assert finding("charts of the console").detail.startswith(text)
+    assert finding("embedded Kafka").detail.startswith(text)
 
 
 def test_what_nothing_suffers_without_is_optional(monkeypatch):
@@ -66,7 +66,7 @@ def test_a_java_that_writes_no_archives_is_reported_and_the_checks_follow(monkey
     def fail() -> None:
         raise MqtwinError("/opt/java/bin/java wrote no archive of its own classes")
 
-    monkeypatch.setattr(doctor, "make_archives", fail)
+    monkeypatch.setattr("deploy.java.make_archives.make_archives", fail)
     monkeypatch.setattr(doctor, "examine", lambda: [Finding("Java's classes", "optional", "no archive")])
     assert main(["doctor", "--class-archives"]) == 0, "an image is built without them"
     output = capsys.readouterr()

@@ -19,8 +19,7 @@ from typing_extensions import override
 
 from deploy import live, supervisor
 from deploy.live import Kafka, LiveFeed, LiveSettings, LiveTwin, TimedLines, free_address
-from streams.kafka.topic_reader import TopicRecord
-from streams.kafka.topics import Topics
+from streams.kafka.topics import TopicRecord, Topics
 from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.processes import still_alive
 from twin.conditions import CLEARED, UPDATED

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from deploy.show.alerts import alert_block, alert_line
 from streams.kafka.latest import Latest
 from streams.kafka.notes import read_noted_alerts, read_notes
-from streams.kafka.topic_reader import RecordGuard, TopicRecord
+from streams.kafka.topics import RecordGuard, TopicRecord
 from tests.support.alert_entries import alert, topic_record
 from tests.support.console_feed import TOPICS, alert_event, page_set
 from tests.tools.fuzz.records import RecordFuzzer, Surfaces, nested

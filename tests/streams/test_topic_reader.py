@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from streams.kafka import clients
-from streams.kafka.topic_reader import TopicReader, TopicRecord
-from streams.kafka.topics import Topics
+from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topics import TopicRecord, Topics
 from tests.streams.kafka_help import create, send
 from twin.errors import MqtwinError
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from streams.collecting import sources
-from streams.collecting.sources import Position, TopicSource
+from streams.collecting import topic_source
+from streams.collecting.sources import Position
+from streams.collecting.topic_source import TopicSource
 from twin.feeds import Feed
 
 TOPIC = "otlp_spans"
@@ -64,10 +65,10 @@ class Broker:
 
 def collected(broker: Broker, position: Position, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
     """Return the offsets read by a new source, and its complaints."""
-    monkeypatch.setattr(sources, "new_consumer", lambda *_: broker)
-    monkeypatch.setattr(sources, "partitions_of", lambda *_: [0])
-    monkeypatch.setattr(sources, "topic_id", lambda *_: broker.topic_id)
-    monkeypatch.setattr(sources, "offset_range", lambda *_: (broker.low, broker.high))
+    monkeypatch.setattr(topic_source, "new_consumer", lambda *_: broker)
+    monkeypatch.setattr(topic_source, "partitions_of", lambda *_: [0])
+    monkeypatch.setattr(topic_source, "topic_id", lambda *_: broker.topic_id)
+    monkeypatch.setattr(topic_source, "offset_range", lambda *_: (broker.low, broker.high))
     complaints: list[str] = []
     source = TopicSource({}, TOPIC, position, lambda code, place, text: complaints.append(f"{place}: {text} ({code})"))
     pages = source.read()

@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 
 from streams.kafka.latest import AlertEntry
-from streams.kafka.topic_reader import TopicRecord
+from streams.kafka.topics import TopicRecord
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, WARNING
 from twin.records import Action, Filler, Step, read_alert_record

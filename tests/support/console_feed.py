@@ -12,8 +12,7 @@ import msgspec
 
 import twin
 from deploy.console.answers import Answers
-from streams.kafka.topic_reader import TopicRecord
-from streams.kafka.topics import Topics
+from streams.kafka.topics import TopicRecord, Topics
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoded

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from streams.collecting.collect import EventWriter, collect
-from streams.collecting.sources import Position, TopicSource
+from streams.collecting.sources import Position
+from streams.collecting.topic_source import TopicSource
 from streams.kafka.dead_letters import LetterSender
 from streams.kafka.publish import PublishResult, Sender
 from tests.streams.kafka_help import create, send

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -277,6 +277,7 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
 NOTE_CHARACTERS = {"alert_id": 400, "action": 64, "text": 500, "who": 64}  # at most
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["alert_id"])]
 _Action = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["action"])]
+_MAX_NAMED = 5  # open alerts, in an error
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["text"])]
 _Who = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["who"])]
 _DAY = "(20[0-9]{2}|2100)-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -347,6 +348,35 @@ _note_decoder = msgspec.json.Decoder(Note)
 def read_note(value: bytes) -> Note:
     """Return the note in the value of a record. Exception: it is not a note; a foreign record may raise any."""
     return _note_decoder.decode(value)
+
+
+class NotedAlert(NamedTuple):
+    """An alert, as far as notes on it are checked. actions: ids of all actions that its records have had."""
+
+    is_open: bool
+    actions: tuple[str, ...]
+
+    @classmethod
+    def after(cls, before: NotedAlert | None, record: AlertRecord) -> NotedAlert:
+        """Return the alert after a record; a cleared one keeps the actions that it had. before: None: the first one."""
+        actions = () if before is None else before.actions
+        return cls(record.is_open, tuple(dict.fromkeys((*actions, *(action.id for action in record.data.runbook)))))
+
+
+def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
+    """Check that there is what a note is about. alerts: all that are known, by id. UsageError: there is not."""
+    alert = alerts.get(note.alert_id)
+    if alert is None:
+        open_ids = [alert_id for alert_id, own in alerts.items() if own.is_open]
+        unknown = f"alert {note.alert_id[:100]}: there is no such alert"
+        if not open_ids:
+            raise UsageError(f"{unknown}, and none is open; expected: one that mqtwin alerts shows")
+        named = ", ".join(open_ids[-_MAX_NAMED:])
+        more = f" and {len(open_ids) - _MAX_NAMED} more" if len(open_ids) > _MAX_NAMED else ""
+        raise UsageError(f"{unknown}; expected: {named}{more}")
+    if note.kind == ACTED and note.action not in alert.actions:
+        expected = f"one of {', '.join(alert.actions)}" if alert.actions else "a comment, as it proposes none"
+        raise UsageError(f"action {note.action}: alert {note.alert_id[:100]} has none of this id; expected: {expected}")
 
 
 def sentences_of(runbook: Iterable[Action]) -> tuple[str, ...]:

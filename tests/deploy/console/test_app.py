@@ -23,7 +23,7 @@ from deploy.console import server as server_module
 from deploy.console.app import CONTENT_SECURITY_POLICY, ConsoleState, new_app, stream
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen, _ConnectionErrors, read_token
-from streams.kafka.topic_reader import TopicRecord
+from streams.kafka.topics import TopicRecord
 from tests.support.console_feed import TOPICS, FixedAnswers, page_set, state_record
 from twin.errors import UsageError
 
@@ -384,7 +384,7 @@ import resource
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from streams.host.signals import StopRequestedError, raise_on_stop
-from streams.kafka.topics import Topics
+from streams.kafka.topics import TopicRecord, Topics
 from streams.log import configure_logging
 configure_logging()
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from deploy.console import model as module
 from deploy.console.model import ConsoleModel, commands_in
 from deploy.console.points import History, Point, points_per_store
-from streams.kafka.topic_reader import TopicRecord
+from streams.kafka.topics import TopicRecord
 from tests.support.console_feed import (
     TOPICS,
     alert_event,

@@ -24,8 +24,7 @@ from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line
 from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import RecordGuard, TopicRecord
-from streams.kafka.topics import Topics
+from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from tests.support.alert_entries import alert
 from tests.support.surfaces import filling
 from tests.tools.fuzz.damage import damaged
