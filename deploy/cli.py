@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from datetime import UTC
 from typing import Annotated, Any
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
 from deploy.options.common import TOKENS
@@ -67,6 +67,16 @@ COMMANDS = {
     "whatif": ("deploy.commands.whatif:whatif", "Compare when a store is full with other settings or traffic."),
 }
 
+# The groups of mqtwin --help: what somebody is about to do, and the commands for it, those needed first at the top.
+JOBS = {
+    "Look": ("demo", "start", "console", "replay", "report", "state"),
+    "Run": ("stream", "collect", "broker", "record", "publish", "import", "checkpoint", "doctor"),
+    "Plan": ("estate", "whatif", "advise", "size"),
+    "Watch": ("alerts", "acknowledge", "acted", "commission"),
+    "Test": ("simulate", "warm"),
+    "Serve": ("export", "bridge"),
+}
+
 
 def _version() -> str:
     try:
@@ -78,8 +88,11 @@ def _version() -> str:
 def _new_app() -> App:
     app = App(name="mqtwin", version=_version, suppress_keyboard_interrupt=False)
     app.meta.suppress_keyboard_interrupt = False  # the meta app has a setting of its own
-    for name, (target, text) in COMMANDS.items():
-        app.command(target, name=name, help=text)
+    for place, (job, names) in enumerate(JOBS.items()):
+        group = Group(job, sort_key=place)
+        for own, name in enumerate(names):
+            target, text = COMMANDS[name]
+            app.command(target, name=name, help=text, group=group, sort_key=own)
 
     @app.meta.default
     def run(

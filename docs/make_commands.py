@@ -14,7 +14,7 @@ from pathlib import Path
 from cyclopts import App
 from cyclopts.argument import Argument, ArgumentCollection
 
-from deploy.cli import COMMANDS, _new_app
+from deploy.cli import COMMANDS, JOBS, _new_app
 from deploy.options.common import KAFKA
 from deploy.options.feeds import FACTS, SPANS
 from deploy.options.server import SERVER
@@ -75,7 +75,10 @@ def reference() -> str:
     """Return the reference: the table of commands, options that several take, and a section for each command."""
     parts = [
         "## All commands\n",
-        _table(("command", "purpose"), [(f"[`{name}`](#{name})", text) for name, (_, text) in COMMANDS.items()]),
+        _table(
+            ("to", "command", "purpose"),
+            [(job.lower(), f"[`{name}`](#{name})", COMMANDS[name][1]) for job, names in JOBS.items() for name in names],
+        ),
     ]
     shared: dict[str, str] = {}  # name of an option: link to its table
     for group, (heading, command, words) in _SHARED.items():

@@ -10,9 +10,10 @@ from contextlib import ExitStack
 from datetime import tzinfo
 from pathlib import Path
 
+from deploy.console import DEFAULT_PORT
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
-from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
+from deploy.console.server import ConsoleServer, Listen, read_token
 from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address, parse_zone
 from deploy.options.files import EstateFile, InputFile, InputFolder, SecretFile
 from deploy.show.progress import WrongEstate, show_progress

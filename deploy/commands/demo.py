@@ -5,20 +5,36 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import threading
+import time
+import webbrowser
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.console.server import DEFAULT_PORT
-from deploy.demo import DemoRun, run_demo
+from deploy.console import DEFAULT_PORT
 from deploy.options.common import MAX_SECONDS, Flag
 from deploy.options.files import OutputFolder
-from deploy.show.demo import comparison_lines, next_commands
 from deploy.show.document import Table, Text
 from deploy.show.terminal import command_line, show
 from streams.host.signals import StopRequestedError, raise_on_stop
+
+if TYPE_CHECKING:  # they need Kafka and Spark, which a recorded night does not
+    from deploy.console.recorded import Story
+    from deploy.demo import DemoRun
+
+_SPEED = 300  # of the recorded night: the speed at which its page begins to play
+_YOUR_OWN = (
+    ("your own files", "mqtwin start monday.smf qm01.joblog policy.txt"),
+    (
+        "your queue managers, asked once",
+        "mqtwin start --live https://mqweb.site:9443 --qmgr QM01,QM02 --user mona --once",
+    ),
+)
 
 
 def demo(
@@ -28,6 +44,8 @@ def demo(
     seconds: Annotated[float, Parameter(validator=Number(gte=1, lte=MAX_SECONDS))] = 60.0,
     seed: int = 1,
     output: Annotated[OutputFolder, Parameter(name=("--output", "-o"))] = Path("mqtwin-demo"),
+    recorded: Flag = False,
+    open_: Flag = False,
 ) -> int:
     """Show three structures in fast motion: one levels off, one fills its data set, one is emptied until it fills.
 
@@ -35,13 +53,64 @@ def demo(
     80 and 85 % would have done in the same run, and commands to try next. Where standard input is a terminal, the page
     stays until Enter is pressed. The exit status is 0 if the alert opened before the first 2192.
 
+    With --recorded, and where Kafka and Spark are not installed, it is a recorded night of these structures: the page
+    plays it, the terminal says what the twin, FULLTHRESHOLD and MQ said and when.
+
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
         no_console: Do not serve the page for a browser.
         seconds: Wall time for the six hours of the recording; longer where the job cannot follow.
         seed: Seed of the scenario's random numbers.
         output: Folder to write the estate and the recording to, which the commands at the end read.
+        recorded: Show the recorded night at once, without Kafka, Spark and compiling.
+        open_: Open the page in the browser of this machine.
     """
+    if recorded or find_spec("pyspark") is None or find_spec("confluent_kafka") is None:
+        return _show_recorded(None if no_console else DEFAULT_PORT, opens=open_)
+    return _run_live(output, keep=keep, no_console=no_console, seconds=seconds, seed=seed)
+
+
+def _show_recorded(port: int | None, *, opens: bool) -> int:
+    """Serve the page of the recorded night, and say what happens in it at the time of the page."""
+    from deploy.console.recorded import read_story, serve_page
+
+    story = read_story()
+    try:
+        with raise_on_stop(), nullcontext("") if port is None else serve_page(port) as address:
+            if address:
+                print(f"console {address}", flush=True)
+                print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+            if address and opens:
+                webbrowser.open(address)
+            _tell(story, is_paced=bool(address))
+            if address:
+                threading.Event().wait()
+    except StopRequestedError:
+        pass
+    return 0
+
+
+def _tell(story: Story, *, is_paced: bool) -> None:
+    """Print the lines, each when the page shows its moment, then what would have helped, and what to try next."""
+    began = time.monotonic()
+    for line in story.lines:
+        if is_paced:
+            time.sleep(max(0.0, began + (line.time - story.moments.first) / _SPEED - time.monotonic()))
+        print(line.text, flush=True)
+    advice = next(iter(story.advice.values()))
+    print(f"\nWhat would have helped. {advice.note}")
+    for plan in advice.plans:
+        print(f"  {plan.title}: {'; '.join(step.text for step in plan.steps)}")
+    print("\nTo try next:")
+    for text, command in _YOUR_OWN:
+        print(f"\n  # {text}\n  {command}")
+    sys.stdout.flush()
+
+
+def _run_live(output: Path, *, keep: bool, no_console: bool, seconds: float, seed: int) -> int:
+    """Run broker and job, and report."""
+    from deploy.demo import run_demo
+
     passed = None
     try:
         with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
@@ -57,6 +126,8 @@ def demo(
 
 def _report(run: DemoRun) -> bool:
     """Print the results of a run; return True if the alert opened in time."""
+    from deploy.show.demo import comparison_lines, next_commands
+
     passed, line = run.judge()
     headings, rows = comparison_lines(run.compared)
     show(Text(line), Table(headings, rows, set(headings[1:])))
@@ -78,8 +149,6 @@ def _program() -> str:
 def _wait(run: DemoRun, *, keep: bool) -> None:
     """Wait until Ctrl-C, or for a key where somebody looks at the page and can press it."""
     if keep:
-        import threading
-
         print("Broker and job keep running until Ctrl-C.", file=sys.stderr, flush=True)
         threading.Event().wait()
     elif run.address is not None and sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():

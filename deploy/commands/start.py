@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from cyclopts import Parameter
 
 from deploy.commands.console import play_recording, serve, server_of
-from deploy.console.server import DEFAULT_PORT, Listen
+from deploy.console import DEFAULT_PORT
+from deploy.console.server import Listen
 from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
 from deploy.options.feeds import FeedChoices, LiveSources, parse_groups
 from deploy.options.files import FileUse, OutputFolder

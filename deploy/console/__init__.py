@@ -5,7 +5,10 @@
 - `answers`: what-if and advice, as the twin of a store at a moment answers them
 - `live`: the threads that read the topics, for the model and for these answers
 - `past`: a recording instead of the topics, each of its moments
+- `recorded`: a recorded night as one page, without a server
 - `app`: the web application
 - `server`: the address, its protection, and the thread that serves it
 - `static/`: the page
 """
+
+DEFAULT_PORT = 8470

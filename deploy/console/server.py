@@ -19,6 +19,7 @@ import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
 from deploy.console.app import Answer, ConsoleState, new_app
 from deploy.console.model import ConsoleModel
@@ -26,7 +27,6 @@ from deploy.console.past import Past
 from twin.errors import MqtwinError, UsageError
 from twin.outputs import read_secret
 
-DEFAULT_PORT = 8470
 _MIN_TOKEN_CHARACTERS = 16
 _START_SECONDS = 20.0
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")

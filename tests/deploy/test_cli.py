@@ -43,6 +43,14 @@ def test_help_names_every_command_and_loads_neither_spark_nor_kafka():
     assert not {"pyspark", "confluent_kafka", "kafka", "numba", "pyarrow"} & set(loaded.split())
 
 
+def test_help_groups_every_command_by_what_it_is_for(capsys):
+    assert sorted(name for names in cli.JOBS.values() for name in names) == sorted(cli.COMMANDS)
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    places = [text.index(f" {word} ") for job, names in cli.JOBS.items() for word in (job, *names)]
+    assert places == sorted(places)
+
+
 def test_every_command_can_be_loaded_and_explains_itself(capsys):
     for name in cli.COMMANDS:
         assert main([name, "--help"]) == 0

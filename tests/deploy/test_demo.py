@@ -384,7 +384,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, story: Story, stdin: io.StringI
         story.alerts,
         [MethodResult("twin", 1, 0, {STORE: (60.0,)})],
     )
-    monkeypatch.setattr("deploy.commands.demo.run_demo", lambda *_, **__: iter([run]))
+    monkeypatch.setattr("deploy.demo.run_demo", lambda *_, **__: iter([run]))
     monkeypatch.setattr(sys, "stdin", stdin)
     return main(["demo", *arguments])
 

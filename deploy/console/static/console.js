@@ -900,7 +900,9 @@ async function openPast() {
   state.past = new Past(await answer.json(), take);
   document.getElementById("to-past").hidden = true;
   document.querySelector("header.top").append(state.past.root);
+  const plays = state.past.moments.plays && timeInAddress() === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   state.past.follow();
+  if (plays) state.past.start();
 }
 
 // wait: milliseconds from a refusal until the session is checked.

@@ -1,0 +1,119 @@
+"""The recorded night of `mqtwin demo --recorded` and of demo.html: one page, nothing from outside, nothing compiled."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from deploy.console.recorded import NIGHT, read_story, recorded_page, serve_page
+from docs.make_site import on_post_build
+from tests.support.chromium import CHROMIUM, QUIET
+
+ROOT = Path(__file__).parents[3]
+MAX_BYTES = 2_000_000
+SIZES = {"phone": (390, 844), "laptop": (1440, 900), "wall": (2560, 1440)}
+HIDE = "from tests.support.base import hide\nhide()\n"
+DEMO = """
+import sys
+from deploy.cli import main
+status = main(sys.argv[1:])
+print("loaded:", *sorted({"numba", "pyarrow", "pyspark", "confluent_kafka"} & sys.modules.keys()))
+sys.exit(status)
+"""
+
+
+def test_the_page_loads_nothing_and_is_small():
+    page = recorded_page()
+    assert NIGHT.stat().st_size < MAX_BYTES and len(page.encode()) < MAX_BYTES
+    markup = re.sub(r"<(script|style)\b([^>]*)>.*?</\1>", r"<\1\2>", page, flags=re.DOTALL)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', markup)
+    assert 'from "./' not in page
+
+
+def test_the_page_is_served_to_this_machine_alone():
+    with serve_page(0) as address:
+        assert address.startswith("http://127.0.0.1:")
+        assert urlopen(address).read().decode() == recorded_page()
+
+
+def test_three_lines_tell_of_each_store_that_fills():
+    lines = [line.text for line in read_story().lines]
+    times = [line.time for line in read_story().lines]
+    assert times == sorted(times)
+    page, threshold, refused = lines[:3]
+    assert re.search(r"mqtwin pages, \d\d min before: SMDS blocks of QM01 for QSG1/APP2: .* full in about", page)
+    assert (
+        "FULLTHRESHOLD(80) of QSG1/APP2 has said nothing: it watches entries and elements, not data sets" in threshold
+    )
+    assert refused.endswith("the first put to QSG1/APP2 is refused with 2192")
+    assert any("FULLTHRESHOLD(80) of QSG1/APP3 is passed" in line for line in lines), (
+        "it is said where the line was good"
+    )
+
+
+@pytest.mark.parametrize(("head", "words"), [("", ["--recorded"]), (HIDE, [])], ids=["asked for", "without the extra"])
+def test_the_command_tells_the_night_without_a_kernel(head: str, words: list[str]):
+    command = [sys.executable, "-c", head + DEMO, "demo", "--no-console", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["loaded:"]
+    assert [line for line in done.stdout.splitlines() if line.startswith("2026-")] == [
+        line.text for line in read_story().lines
+    ]
+    assert "What would have helped." in done.stdout and "mqtwin start monday.smf" in done.stdout
+
+
+def test_the_site_has_the_page(tmp_path: Path):
+    class Config:
+        site_dir, docs_dir = str(tmp_path / "1.0"), str(tmp_path / "docs")
+
+    (tmp_path / "1.0").mkdir()
+    (tmp_path / "1.0" / "index.html").touch()
+    on_post_build(Config())
+    assert (tmp_path / "1.0" / "demo.html").read_text(encoding="utf-8") == recorded_page()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
+        yield started
+        started.close()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
+@pytest.mark.nightly
+@pytest.mark.ci
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_plays_from_a_file_with_the_network_off(browser: Browser, tmp_path: Path, size: str):
+    path = tmp_path / "demo.html"
+    path.write_text(recorded_page(), encoding="utf-8")
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
+    complaints: list[str] = []
+    page = context.new_page()
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda own: complaints.append(own.url) if not own.url.startswith(("file:", "data:")) else None)
+    page.goto(path.as_uri())
+    expect(page.locator(".past button").first).to_have_text("Pause", timeout=60_000)
+    expect(page.locator("h1")).to_contain_text("QSG1/APP2", timeout=60_000)
+    page.goto(f"{path.as_uri()}#/store/QSG1%2FAPP2?t=2026-11-20T02:40:00Z")
+    page.reload()
+    expect(page.locator(".hero")).to_contain_text("SMDS QM01", timeout=60_000)
+    expect(page.locator(".chart canvas").first).to_be_visible()
+    page.get_by_role("button", name="What would help").click()
+    expect(page.locator(".plans li").first).to_be_visible(timeout=60_000)
+    slider = page.locator("#whatif-gets")
+    slider.fill("2")
+    expect(page.locator(".whatif [role=status]").first).to_contain_text("With gets x 2", timeout=60_000)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
+    assert complaints == []
