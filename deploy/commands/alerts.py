@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from deploy.bridge import AlertCommand
 from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, parse_zone
+from deploy.options.sinks import open_sink
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from deploy.show.document import ZONE
 from streams.host.signals import StopRequestedError, raise_on_stop
@@ -30,6 +31,7 @@ def alerts(
     until_idle: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_SECONDS))] = None,
     exec: Annotated[str | None, Parameter(negative="")] = None,  # noqa: A002 -- the name of the option
     zone: str | None = None,
+    sink: str | None = None,
 ) -> int:
     """Print the incidents of stores as they change, until Ctrl-C or SIGTERM: what is wrong, its parts below it.
 
@@ -45,18 +47,22 @@ def alerts(
             with the alert as JSON on standard input and its brief in MQTWIN_BRIEF; retried if it fails.
         zone: Zone of the times that are printed: Europe/Berlin, or +01:00. Default: UTC. Those in causes are in the
             zone of the job's estate.
+        sink: Where each alert record goes besides, NAME or NAME:TEXT, of an installed distribution: docs/hooks.md.
     """
     command = None if exec is None else AlertCommand(exec)
     if zone is not None:
         ZONE.set(parse_zone(zone))
     configure_logging()
     topics = Topics(kafka.topic_prefix)
-    with AlertReader(kafka.client(), topics, from_beginning=from_beginning) as reader:
+    with (
+        open_sink(sink) as deliver,
+        AlertReader(kafka.client(), topics, from_beginning=from_beginning) as reader,
+    ):
         if reader.is_waiting:
             print(f"mqtwin: topic {topics.alerts} does not exist yet: waiting for it", file=sys.stderr)
         try:
             with raise_on_stop():
-                read = _delivered(read_alerts(reader, until_idle), command, every_record=all)
+                read = _delivered(read_alerts(reader, until_idle), command, deliver, every_record=all)
                 _print_json(read) if json else _print_alerts(read, every_record=all)
         except StopRequestedError:
             pass  # a signal is the usual end
@@ -66,12 +72,17 @@ def alerts(
 
 
 def _delivered(
-    alerts: Iterable[AlertRecord], command: AlertCommand | None, *, every_record: bool
+    alerts: Iterable[AlertRecord],
+    command: AlertCommand | None,
+    deliver: Callable[[AlertRecord], object],
+    *,
+    every_record: bool,
 ) -> Iterator[tuple[AlertRecord, list[IncidentChange]]]:
     """Yield alerts and what they change, each after the command has got what people are told."""
     incidents = Incidents()
     for alert in alerts:
         changes = incidents.take(alert)
+        deliver(alert)
         if command is not None:
             for notice in [alert] if every_record else [change.record for change in changes if change.is_notice]:
                 command.deliver(notice)

@@ -12,6 +12,7 @@ import msgspec
 
 from deploy.options.common import Flag, open_estate
 from deploy.options.files import EstateFile, InputFile, OutputOrHyphen
+from deploy.options.sinks import open_sink
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import print_refusals, print_usage, reject_text, replayed_summary
 from twin.errors import MqtwinError
@@ -20,6 +21,7 @@ from twin.outputs import Draft
 from twin.playback.replays import dead_letter
 from twin.playback.replays import replay as replay_recording
 from twin.recordings.files import Chunk
+from twin.records import read_alert_record
 from twin.units import as_count
 
 
@@ -32,6 +34,7 @@ def replay(
     state: OutputOrHyphen | None = None,
     dlq: OutputOrHyphen | None = None,
     demands: Flag = False,
+    sink: str | None = None,
 ) -> None:
     """Replay a recording through the twin, without Kafka or Spark. Writes alerts, states, dead letters as NDJSON.
 
@@ -44,10 +47,12 @@ def replay(
         state: File for the last state record of each store, sorted by store; - is standard output.
         dlq: File for the dead letters; - is standard output.
         demands: Ask the puts of the recording again, so that this estate decides which get 2192 or 2053.
+        sink: Where each alert record goes besides, NAME or NAME:TEXT, of an installed distribution: docs/hooks.md.
     """
     loaded_estate = open_estate(estate)
     with ExitStack() as files:
         alert_out, state_out, letter_out = (files.enter_context(_output(name)) for name in (alerts, state, dlq))
+        deliver = files.enter_context(open_sink(sink))
         advance = files.enter_context(show_progress("replay", recording))
 
         wrong_estate = WrongEstate(recording)
@@ -64,6 +69,9 @@ def replay(
             recording, loaded_estate, course=False, demands=demands, on_reject=write_letter, on_chunk=note_chunk
         )
         alert_out.write(alert.record() for alert in replayed.alerts)
+        if sink is not None:
+            for alert in replayed.alerts:
+                deliver(read_alert_record(alert.record()))
         state_out.write(map(msgspec.json.encode, replayed.states.values()))
         if not replayed.events:
             alert_out.keep_earlier()

@@ -25,7 +25,6 @@ _LEVELS = ("ents_used", "pages_used", "messages", "depth")
 
 Series = list[tuple[int, float]]  # (microseconds, level)
 Source = tuple[str, str]  # format, queue manager
-_TRUE_CLOCKS = frozenset(name for name, own in FORMATS.items() if own.has_true_clock)
 
 
 def clock_lines(events: Mapping[str, Callable[[], Iterable[Event]]]) -> list[str]:
@@ -33,11 +32,11 @@ def clock_lines(events: Mapping[str, Callable[[], Iterable[Event]]]) -> list[str
     lines: dict[Source, str] = {}
     for (store, what), sources in sorted(_series(events).items()):
         for source, other in combinations(sorted(sources), 2):
-            if source[0] not in _TRUE_CLOCKS and other[0] in _TRUE_CLOCKS:
+            if not FORMATS[source[0]].has_true_clock and FORMATS[other[0]].has_true_clock:
                 source, other = other, source
             shift = _shift(sources[source], sources[other])
             if shift:
-                by = source[0].upper() if source[0] in _TRUE_CLOCKS else source[1]
+                by = source[0].upper() if FORMATS[source[0]].has_true_clock else source[1]
                 lines.setdefault(other, _line(other[1], shift, f"{what} of {store}", by))
     return list(lines.values())
 

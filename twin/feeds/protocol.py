@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from twin.errors import UsageError
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
+from twin.hooks import FEEDS, WithAdded
 from twin.listings import end_of_lines
 
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing shows them [assumed]
@@ -223,7 +224,7 @@ class Format(NamedTuple):
     """A format, in the order of docs/feeds.md.
 
     Attributes:
-        reader: module of this package, and class.
+        reader: module of this package, and class; of a format that a distribution adds the class itself.
         facts: what it shows of a store beside what it holds; a test holds it against what the reader yields.
         gives: what a first answer about a site needs of it: LEVELS, FLOWS, DEFINITIONS, POLICY.
         is_file: True if `mqtwin import` takes it.
@@ -234,7 +235,7 @@ class Format(NamedTuple):
         shows: by kind of object the names that each of it has.
     """
 
-    reader: str = _MISSING
+    reader: str | type[Feed] = _MISSING
     facts: tuple[FeedFact, ...] = _MISSING
     gives: tuple[str, ...] = _MISSING
     is_file: bool = True
@@ -317,6 +318,14 @@ for _name, _format in FORMATS.items():
         raise TypeError(f"format {_name} lacks {', '.join(_format.lacks)}; expected: a row of FORMATS with every part")
 
 
+def _check(added: Format) -> str:
+    is_whole = isinstance(added, Format) and not added.lacks
+    return "" if is_whole else "twin.feeds.protocol.Format with reader, facts and gives"
+
+
+FORMATS = WithAdded(FEEDS, FORMATS, _check)
+
+
 def formats_with(fact: FeedFact) -> tuple[str, ...]:
     """Return the formats that show a fact."""
     return tuple(name for name, own in FORMATS.items() if fact in own.facts)
@@ -343,6 +352,7 @@ def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> 
     """Return the feed of a format. UsageError: there is no such format."""
     if name not in FORMATS:
         raise UsageError(f"{name}: no such format; expected: {', '.join(sorted(FORMATS))}")
-    feed: Feed = _load(FORMATS[name].reader)(intake, options or FeedOptions())
+    reader = FORMATS[name].reader
+    feed: Feed = (_load(reader) if isinstance(reader, str) else reader)(intake, options or FeedOptions())
     feed.shows = FORMATS[name].shows
     return feed

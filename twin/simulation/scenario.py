@@ -11,9 +11,11 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from twin import hooks
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.estate.errors import did_you_mean
+from twin.hooks import WithAdded
 from twin.simulation.arrivals import Flow, Traffic, constant, demands
 from twin.simulation.site import ALL_KINDS, Kinds, Site
 
@@ -121,12 +123,20 @@ class StoreScenario(Scenario):
         """Return the flows at a rate of the story, messages/s."""
 
 
-SCENARIOS: dict[str, type[Scenario]] = {}
+_own: dict[str, type[Scenario]] = {}
+
+
+def _check(added: type[Scenario]) -> str:
+    is_right = isinstance(added, type) and issubclass(added, Scenario) and hasattr(added, "sentence")
+    return "" if is_right else "a class of twin.simulation.Scenario with a name and a sentence"
+
+
+SCENARIOS: WithAdded[type[Scenario]] = WithAdded(hooks.SCENARIOS, _own, _check)
 
 
 def scenario(kind: T) -> T:
     """Register a class of scenarios under its name."""
-    SCENARIOS[kind.name] = kind
+    _own[kind.name] = kind
     return kind
 
 
