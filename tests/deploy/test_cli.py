@@ -47,7 +47,8 @@ def test_help_groups_every_command_by_what_it_is_for(capsys):
     assert sorted(name for names in cli.JOBS.values() for name in names) == sorted(cli.COMMANDS)
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    places = [text.index(f" {word} ") for job, names in cli.JOBS.items() for word in (job, *names)]
+    words = [word for job, names in cli.JOBS.items() for word in (f"─ {job} ─", *(f"│ {name} " for name in names))]
+    places = [text.index(word) for word in words]
     assert places == sorted(places)
 
 
