@@ -424,6 +424,7 @@ class ConsoleModel:
             "rises": rises,
             "falling": falls,
             "not_known": not_known,
+            "seen": ", ".join(state.seen),
         }
         return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 

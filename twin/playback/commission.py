@@ -47,7 +47,6 @@ _HOUR = 3600 * SECOND
 _MEASURE = OPS.index("MEASURE")
 _PUT, _GET = OPS.index("PUT"), OPS.index("GET")
 _SAME_PCT = 1.0  # points of drift within which a resource agrees
-_MOST_SEEN = 4  # sentences about what is reported of a store
 
 
 class Commission(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +151,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
             for name, (model, real) in sorted(own.sizes.items())
             if model != real
         ),
-        seen=_seen(state),
+        seen=() if state is None else state.seen,
         silent_queues=tuple(queue for queue in queues if queue not in heard),
         queues=len(queues),
         tolerance_pct=tolerance_pct,
@@ -160,18 +159,6 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         causes=tuple(seen.causes(name)) if tolerance_pct is not None else (),
         scores=None if state is None else state.forecast_scores,
     )
-
-
-def _seen(state: StateRecord | None) -> tuple[str, ...]:
-    """Return sentences with the shares of puts and gets that events report, of the queues of which least are."""
-    coverage = {} if state is None or state.coverage is None else state.coverage
-    shares = [
-        (share.share, f"{100 * share.share:.0f} % of the {calls} of {queue} are seen")
-        for queue, own in coverage.items()
-        for calls, share in (("puts", own.puts_seen), ("gets", own.gets_seen))
-        if share is not None
-    ]
-    return tuple(text for _, text in sorted(shares)[:_MOST_SEEN])
 
 
 # --- what is observed ------------------------------------------------------------------------------------------------

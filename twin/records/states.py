@@ -32,6 +32,7 @@ from twin.units import as_local, event_time
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+_MOST_SEEN = 4  # sentences about what is reported of a store
 
 
 class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,6 +330,17 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     def lacks_levels_in(self, zone: tzinfo) -> str:
         """Return the same, with times in a zone."""
         return "" if self.levels is None else self.levels.lacking_in(zone)
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """What events report of puts and gets, where that is a part: a sentence each, those with the least first."""
+        shares = [
+            (share.share, f"{100 * share.share:.0f} % of the {calls} of {queue} are seen")
+            for queue, own in (self.coverage or {}).items()
+            for calls, share in (("puts", own.puts_seen), ("gets", own.gets_seen))
+            if share is not None
+        ]
+        return tuple(text for _, text in sorted(shares)[:_MOST_SEEN])
 
     @property
     def lacks_limits(self) -> str:

@@ -392,7 +392,7 @@ class StructureTwin(MessageStore):
         in_scm = 0.0 if used_of_scm is None else used_of_scm / bytes_each
         if entries is None:
             counted = self._holding_by_counts(measured)
-            return None if counted is None else counted._replace(in_scm=in_scm)
+            return None if counted is None else counted._replace(in_scm=in_scm, has_rules=False)
         sets, blocks = self.tables.store.datasets, list[int]()
         for row, qmgr in enumerate(self._names_of_datasets()):
             used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
@@ -406,7 +406,8 @@ class StructureTwin(MessageStore):
         known = float(pools.entries_in_use(self.tables.store))
         if used_of_scm is not None:
             known += self.scm_used / bytes_each
-        has_rules = used_of_scm is not None or (self.config.offload != "NONE" and bool(blocks))
+        shows_data = elements is not None if self.config.offload == "NONE" else bool(blocks)
+        has_rules = shows_data and (used_of_scm is not None or not self.config.scm_max_size)
         return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules, known)
 
     @override
