@@ -15,12 +15,11 @@ import numpy as np
 
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import ALTER, CLEAR, MEASURE, OPS, REBUILD
-from twin.alerts.texts import is_full_now
 from twin.estate import Structure
 from twin.estate.rows import Attribute, Table
 from twin.forecast.refusals import LEFT_HOURS, Left
 from twin.forecast.view import ForecastView
-from twin.records import GETTERS, DoneAction
+from twin.records import GETTERS, DoneAction, is_full_now
 from twin.stores.kind import StoreKind
 from twin.units import as_span, as_text
 
