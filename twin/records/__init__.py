@@ -59,9 +59,10 @@ from twin.records.states import (
     StructureState,
     TimeToFull,
     UniformClusterState,
+    is_full_now,
     read_state_record,
 )
-from twin.records.usage import LIKELY, NOT_MEASURED, ResourceUsage, fullest_of, resources_of, rise_text
+from twin.records.usage import LIKELY, NOT_MEASURED, POSSIBLE, ResourceUsage, fullest_of, resources_of, rise_text
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -72,6 +73,7 @@ __all__ = [
     "NOT_MEASURED",
     "NO_INCIDENT",
     "PART",
+    "POSSIBLE",
     "ROOT",
     "STATES",
     "URGENCIES",
@@ -124,6 +126,7 @@ __all__ = [
     "TimeToFull",
     "UniformClusterState",
     "fullest_of",
+    "is_full_now",
     "level_of",
     "new_note",
     "read_alert_record",

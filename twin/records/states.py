@@ -87,6 +87,11 @@ class TimeToFull(msgspec.Struct, frozen=True, kw_only=True):
     """Quantile 0.9."""
 
 
+def is_full_now(p50: float) -> bool:
+    """Return True if a resource counts as full already. p50: seconds until full."""
+    return p50 < 1
+
+
 class ResourceForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The forecast for one resource."""
 
@@ -98,6 +103,11 @@ class ResourceForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Probability that it becomes full within the horizon."""
     time_to_full_s: TimeToFull | None
     """Seconds until full, given that it becomes full; null: not within the horizon."""
+
+    @property
+    def is_full_now(self) -> bool:
+        """True if the resource counts as full already."""
+        return self.time_to_full_s is not None and is_full_now(self.time_to_full_s.p50)
 
 
 class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -351,6 +361,11 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     def first(self) -> ResourceForecast | None:
         """The forecast for the resource that is full first; None without a forecast."""
         return self.forecast.resources[0] if self.forecast is not None else None
+
+    @property
+    def rising(self) -> ResourceForecast | None:
+        """The same; None too where nothing is full within the horizon."""
+        return None if self.first is None or self.first.time_to_full_s is None else self.first
 
 
 class DataSetState(msgspec.Struct, frozen=True, kw_only=True):
