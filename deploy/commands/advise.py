@@ -68,8 +68,9 @@ def advise(
     """Find the smallest change that keeps a store from filling in the next hours. Nothing is changed.
 
     Where it is not full anyway, it prints what could be smaller. Each plan is tested by rolling the store forward.
-    Where there is a recording, the whole of it is replayed as if the plan had been in effect from its beginning: what
-    would be refused in it is enlarged or left out. Of a uniform cluster it says which members carry the load.
+    Where a recording has all puts of the store, the whole of it is replayed as if the plan had been in effect from its
+    beginning: what would be refused in it is enlarged or left out. Of a uniform cluster it says which members carry
+    the load.
 
     Args:
         store: Name of the store, such as QSG1/APP1.
@@ -100,7 +101,7 @@ def advise(
         return
     moment, proofs = moment_of(loaded_estate, twin), tuple[Proof, ...]()
     advice = find_advice(moment, promise, factors, required)
-    if recording is not None and (advice.plans or advice.smaller):
+    if recording is not None and moment.is_whole and (advice.plans or advice.smaller):
         advice, proofs = prove(recording, moment, advice, margin)
     name = "" if recording is None else recording.name
     if output is not None:

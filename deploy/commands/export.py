@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterable
 from typing import Annotated
 
 import structlog
@@ -18,7 +19,7 @@ from deploy.options.files import InputFile
 from streams.host.signals import stop_requests
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
-from streams.kafka.topics import Topics
+from streams.kafka.topics import TopicRecord, Topics
 from streams.log import NewsLog, configure_logging
 from streams.query.status import JobStatus, read_status
 from twin.errors import MqtwinError
@@ -63,19 +64,16 @@ def export(
         def missing() -> list[str]:
             return [topic for topic in reader.missing if topic == topics.state]  # the others may be created later
 
-        def is_caught_up() -> bool:
-            return reader.is_caught_up
-
         health = Health(
             status,
             has_status=status_file is not None,
-            is_caught_up=is_caught_up,
+            is_caught_up=lambda: reader.is_caught_up,
             missing=missing,
             unreadable=lambda: latest.unreadable,
             max_beat_s=max_beat,
         )
         registry = CollectorRegistry()
-        registry.register(TwinCollector(latest, lock, status, lambda: is_caught_up() and not missing()))
+        registry.register(TwinCollector(latest, lock, status, lambda: reader.is_caught_up and not missing()))
         with metrics_server(host, port, registry, health, failures.append) as bound_port:
             print(f"mqtwin: metrics at http://{host}:{bound_port}/metrics", file=sys.stderr, flush=True)
             if reader.missing:
@@ -92,14 +90,19 @@ def export(
                     raise MqtwinError(f"the server of the metrics has ended: {failures[0]}")
                 records = reader.read(_READ_SECONDS)
                 with lock:
-                    for record in records:
-                        latest.apply(record)
-                    latest.forget_cleared()
-                    news.note(
-                        stores=len(latest.states),
-                        alerts_open=sum(entry.is_open for entry in latest.alerts.values()),
-                        incidents_open=sum(not incident.is_over for incident in latest.incidents.open()),
-                        dead_letters=sum(latest.dead_letters.values()),
-                        unreadable=latest.unreadable,
-                    )
+                    _take(records, latest, news)
                 health.on_read()
+
+
+def _take(records: Iterable[TopicRecord], latest: Latest, news: NewsLog) -> None:
+    """Take what was read, and note what is known now."""
+    for record in records:
+        latest.apply(record)
+    latest.forget_cleared()
+    news.note(
+        stores=len(latest.states),
+        alerts_open=sum(entry.is_open for entry in latest.alerts.values()),
+        incidents_open=sum(not incident.is_over for incident in latest.incidents.open()),
+        dead_letters=sum(latest.dead_letters.values()),
+        unreadable=latest.unreadable,
+    )

@@ -86,11 +86,9 @@ def stream(
     _check_starting_offsets(starting_offsets)
     skipped = tuple(map(Place.parse, skip))
     check_restart(restart)
-    check_classic(master, parse_settings("--conf", conf))
-    if not (snapshot_hours == 0 or _MIN_SNAPSHOT_HOURS <= snapshot_hours <= MAX_HOURS):
-        raise UsageError(
-            f"--snapshot-hours {snapshot_hours:g}; expected: 0, or from {_MIN_SNAPSHOT_HOURS:g} to {MAX_HOURS:g}"
-        )
+    spark_settings = parse_settings("--conf", conf)
+    check_classic(master, spark_settings)
+    _check_snapshot_hours(snapshot_hours)
     if otlp_topic is not None and not _TOPIC.fullmatch(otlp_topic):
         raise UsageError(f"--otlp-topic {otlp_topic}; expected: the name of a topic, letters, digits, . _ -")
     if status_file is not None:
@@ -100,7 +98,6 @@ def stream(
     with reported_failure():
         loaded_estate = open_estate(estate)
         configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
-        spark_settings = parse_settings("--conf", conf)
         is_local_master = is_local(master or spark_settings.get("spark.master") or MASTER)
         run_job(
             JobSettings(
@@ -125,6 +122,11 @@ def stream(
                 spans=spans.complete(FeedOptions(qmgr=qmgr)),
             )
         )
+
+
+def _check_snapshot_hours(hours: float) -> None:
+    if not (hours == 0 or _MIN_SNAPSHOT_HOURS <= hours <= MAX_HOURS):
+        raise UsageError(f"--snapshot-hours {hours:g}; expected: 0, or from {_MIN_SNAPSHOT_HOURS:g} to {MAX_HOURS:g}")
 
 
 def _check_trigger(trigger: str) -> None:

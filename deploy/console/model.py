@@ -20,10 +20,11 @@ import msgspec
 
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.alerts.texts import is_full_now
+from twin.alerts.resource_view import REFUSES_FROM_PCT
 from twin.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
 from twin.records import (
     LIKELY,
+    POSSIBLE,
     AlertData,
     AlertRecord,
     Incident,
@@ -52,10 +53,8 @@ MAX_REASONS = 100
 MAX_LETTER_CHARACTERS = 600
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
-_POSSIBLE = 0.3  # probability from which a forecast counts while its alert is open
 _DAY_S = 86_400.0
 _RISES = 1e3  # of the urgency of a store that rises: it comes before those that do not, behind those that fill
-_REFUSES_FROM_PCT = 98.0  # a resource that was full counts as full from this usage on
 
 _RANKS = {FULL: 4, CRITICAL: 3, WARNING: 2, INFO: 1, "": 0}
 _COMMAND = re.compile(
@@ -274,7 +273,7 @@ class ConsoleModel:
         if name not in self._stores and len(self._stores) >= MAX_STORES:
             return
         resources = resources_of(state)
-        first = _first_forecast(state)
+        first = state.rising
         times = None if first is None else first.time_to_full_s
         quantiles = None if times is None else (times.p10, times.p50, times.p90)
         time_s = _seconds(state.time) if state.time else None
@@ -393,7 +392,7 @@ class ConsoleModel:
         incidents = [entry for entry in self._incidents_of.get(name, {}).values() if entry.incident.is_open]
         severity = max((entry.severity for entry in incidents), key=_rank, default="")
         resources = resources_of(state)
-        first = _first_forecast(state)
+        first = state.rising
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
         falling = {item.name: self._histories[name].falling_since(item.name) for item in resources}
         is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
@@ -423,6 +422,7 @@ class ConsoleModel:
             "rises": rises,
             "falling": falls,
             "not_known": not_known,
+            "seen": ", ".join(state.seen),
         }
         return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 
@@ -551,20 +551,11 @@ def _full_resources(incident: Incident, state: StateRecord, resources: list[Reso
     full = [alert.data for alert in incident.alerts.values() if alert.data.condition == Condition.FULL]
     names = [data.resource for data in full if data.severity == FULL]
     if state.forecast is not None:
-        unlikely = state.first is not None and state.first.full_probability < _POSSIBLE
-        at_limit = {item.name for item in resources if (item.maximum_pct or 0.0) >= _REFUSES_FROM_PCT and not unlikely}
-        refusing = {item.resource for item in state.forecast.resources if _is_full_now(item)}
+        unlikely = state.first is not None and state.first.full_probability < POSSIBLE
+        at_limit = {item.name for item in resources if (item.maximum_pct or 0.0) >= REFUSES_FROM_PCT and not unlikely}
+        refusing = {item.resource for item in state.forecast.resources if item.is_full_now}
         names = [name for name in names if name in at_limit | refusing]
     return [Resource.parse(name).label for name in names]
-
-
-def _is_full_now(forecast: ResourceForecast) -> bool:
-    return forecast.time_to_full_s is not None and is_full_now(forecast.time_to_full_s.p50)
-
-
-def _first_forecast(state: StateRecord) -> ResourceForecast | None:
-    """Return the forecast for the resource that is full first; None where nothing fills within the horizon."""
-    return None if state.first is None or state.first.time_to_full_s is None else state.first
 
 
 def _outlook(
@@ -577,9 +568,9 @@ def _outlook(
     Args:
         falling: when each resource began to fall, seconds since 1970; None: it does not.
     """
-    if first is None or first.full_probability < _POSSIBLE:
+    if first is None or first.full_probability < POSSIBLE:
         return False, False
-    if falling.get(first.resource) is not None and not _is_full_now(first):
+    if falling.get(first.resource) is not None and not first.is_full_now:
         return False, False
     is_filling = first.full_probability >= LIKELY
     alerts = [alert.data for incident in incidents for alert in incident.alerts.values()]

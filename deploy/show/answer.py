@@ -10,7 +10,6 @@ from deploy.show.document import ZONE, Document, Part, Table, Text, site_time
 from deploy.show.summaries import full_in
 from kernels.clock import SECOND
 from twin.alerts.episodes import Alert
-from twin.alerts.texts import is_full_now
 from twin.conditions import CLEARED, PAGE, WATCH
 from twin.feeds.estate_import import CFRM
 from twin.feeds.protocol import DEFINITIONS, FLOWS, LEVELS, POLICY, formats_for
@@ -134,10 +133,10 @@ def _open_alerts(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
 
 def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
     resources = resources_of(state)
-    first, nearest = state.first, _nearest(resources, state.first)
+    first, nearest = state.first, _nearest(resources, state.rising)
     alert = alerts[0] if alerts else None
     action: Action | None = alert.runbook[0] if alert is not None and alert.runbook else None
-    is_full = first is not None and first.time_to_full_s is not None and is_full_now(first.time_to_full_s.p50)
+    is_full = first is not None and first.is_full_now
     made_us = None if state.forecast is None else as_microseconds(state.forecast.time)
     return StoreAnswer(
         store=state.store,
@@ -156,12 +155,10 @@ def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
     )
 
 
-def _nearest(resources: list[ResourceUsage], first: ResourceForecast | None) -> ResourceUsage | None:
+def _nearest(resources: list[ResourceUsage], rising: ResourceForecast | None) -> ResourceUsage | None:
     """Return the resource whose usage is shown: that of the forecast, else the fullest."""
-    named = {own.name: own for own in resources}
-    if first is not None and first.time_to_full_s is not None and first.resource in named:
-        return named[first.resource]
-    return fullest_of(resources)
+    rises = [own for own in resources if rising is not None and own.name == rising.resource]
+    return rises[0] if rises else fullest_of(resources)
 
 
 def full_at(first: ResourceForecast | None, made_us: int | None) -> str | None:
@@ -175,7 +172,7 @@ def forecast_at(first: ResourceForecast | None, made_us: int | None, lacking: st
     """Return when it is full in words: `03:28 CET, in 28 min (22 to 36 min, probability 85 %)`."""
     if first is None or first.time_to_full_s is None:
         return lacking
-    if is_full_now(first.time_to_full_s.p50):
+    if first.is_full_now:
         return "full now"
     if rises := rise_text(first):
         return rises

@@ -333,4 +333,4 @@ def _coverage_texts(store: StoreReport) -> list[str]:
         "puts accepted that did not fit": own.overfull_puts,
         "changes refused": own.refused_alters,
     }
-    return texts + [f"{count:,} {what}" for what, count in named.items() if count]
+    return [*texts, *own.seen, *(f"{count:,} {what}" for what, count in named.items() if count)]

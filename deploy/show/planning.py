@@ -22,7 +22,6 @@ from deploy.show.document import (
     Text,
     site_time,
 )
-from twin.alerts.texts import is_full_now
 from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
@@ -31,6 +30,7 @@ from twin.outputs import Draft
 from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
+from twin.records import is_full_now
 from twin.units import as_estimate, as_rate, as_span
 
 _HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")

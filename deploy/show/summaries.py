@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from deploy.show.document import ZONE, Table, Text, site_time
 from deploy.show.terminal import printable, show
-from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource, full_reasons
 from twin.events import Event
 from twin.feeds import Complaint, Intake
@@ -132,7 +131,7 @@ def forecast_text(first: ResourceForecast | None, lacking: str = "", assumed: st
     times, probability = first.time_to_full_s, first.full_probability
     if times is None:
         return assumed or "nothing full within the horizon"
-    if is_full_now(times.p50):
+    if first.is_full_now:
         return f"{first.resource} full now"
     if rises := rise_text(first):
         return "; ".join(filter(None, (assumed, f"{first.resource}: {rises}")))

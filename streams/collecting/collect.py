@@ -225,23 +225,11 @@ def collect(
     def scaled(events: list[Event]) -> list[Event]:
         return events if statistics is None else list(statistics.scale(events))
 
-    def save() -> None:
-        writer.flush()
-        if position_file is None:
-            return
-        position = source.position(feed)
-        position.announced = feed.announced
-        if statistics is not None:
-            position.coverage = statistics.coverage.known
-        save_position(position_file, position)
-
     if position_file is not None:
         known = load_position(position_file, source.name).announced
         feed.announced = {store: own for store, own in known.items() if intake.estate and store in intake.estate.stores}
-    reported = 0
     letters = ComplaintLetters(intake, source.name, writer.send_letter, on_later=on_complaint)
-    saved_s = time.monotonic()
-    is_changed = False
+    reported, saved_s, is_changed = 0, time.monotonic(), False
     while not (stop() or source.is_ended):
         pages = _read(source, leaving)
         letters.send_new()
@@ -256,14 +244,28 @@ def collect(
             on_complaint(complaint)
         reported = len(intake.complaints)
         if is_changed and time.monotonic() - saved_s >= _SAVE_SECONDS:
-            save()
+            _save(source, feed, writer, position_file, statistics)
             saved_s, is_changed = time.monotonic(), False
     is_end = source.is_ended or position_file is None
     rest = feed.finish() if is_end or not feed.begun_in else ()
     writer.write(scaled(sorted(intake.sift(rest, is_end=True), key=sort_key)))
     _note_unsound(intake, is_end=True)
     letters.send_new()
-    save()
+    _save(source, feed, writer, position_file, statistics)
+
+
+def _save(
+    source: Source, feed: Feed, writer: EventWriter, position_file: Path | None, statistics: Statistics | None
+) -> None:
+    """Deliver what was written, then save the position. Arguments as of `collect`."""
+    writer.flush()
+    if position_file is None:
+        return
+    position = source.position(feed)
+    position.announced = feed.announced
+    if statistics is not None:
+        position.coverage = statistics.coverage.known
+    save_position(position_file, position)
 
 
 def _note_unsound(intake: Intake, *, is_end: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import twin
 from deploy.cli import main
@@ -47,6 +48,14 @@ def test_the_text_says_what_an_action_was_worth(site: Site, capsys: pytest.Captu
     )
     assert "mqtwin\t1\t0\t0\t1, of which 1 averted\t0\t0 of 0" in lines
     assert next(line for line in lines if line.startswith("QSG1/APP1\t")).endswith("\t0\t-\ttoo few days\t-")
+
+
+def test_a_store_of_which_a_part_is_reported_says_which(morning: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    [store] = morning.stores
+    seen = ("20 % of the puts of ORDERS are seen",)
+    partial = replace(morning, stores=(replace(store, coverage=replace(store.coverage, measurements=0, seen=seen)),))
+    emit(morning_document(partial))
+    assert "\nQSG1/APP1: 20 % of the puts of ORDERS are seen" in capsys.readouterr().out
 
 
 def test_json_and_page_are_of_the_same_report(

@@ -21,6 +21,7 @@ from twin.errors import MqtwinError, UsageError
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord, read_state_record
+from twin.stores import measurement
 from twin.stores.message_store import MessageStore
 
 STORE = "QSG1/APP1"
@@ -157,15 +158,15 @@ def test_an_event_at_which_the_twin_raises_is_a_dead_letter_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool
 ) -> None:
     """The same letters and states as without Spark, whether the twin is in memory or in the state store."""
-    take = MessageStore._take
+    take = measurement._take_over
 
-    def raising(self, measured, new_fields, holding):
-        alerts = take(self, measured, new_fields, holding)
+    def raising(store, measured, new_fields, holding):
+        alerts = take(store, measured, new_fields, holding)
         if measured.get("messages") == 13:
             raise OverflowError("too large")
         return alerts
 
-    monkeypatch.setattr(MessageStore, "_take", raising)
+    monkeypatch.setattr(measurement, "_take_over", raising)
     packed = plan(tmp_path)
     poison = {"time": put(20)["time"], "qmgr": "QM01", "op": "MEASURE", "store": STORE}
     poison |= {"measured": {"messages": 13, "resync": True}}

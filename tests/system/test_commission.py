@@ -87,5 +87,5 @@ def test_a_job_that_misses_a_twentieth_of_the_puts_is_not_fit_and_says_which(
     assert unfit.keys() & OF_THE_SITE == {"coverage", "numbering", "fidelity"}
     assert "found no message: their puts are missing" in unfit["coverage"].reason
     assert unfit["coverage"].remedy == "look for puts that are not reported"
-    assert "entries matched in" in unfit["fidelity"].reason and "below" in unfit["fidelity"].reason
+    assert "elements matched in" in unfit["fidelity"].reason and "below" in unfit["fidelity"].reason
     assert of_the_site(report) == of_the_site(commission(recording, stream.estate))

@@ -17,12 +17,11 @@ from tests.support.acted import ALTERED, STORE, Site, altered, simulate_outage, 
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import random_workload
-from twin.alerts.episodes import Alert
+from twin.alerts.episodes import Alert, Episodes
 from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.planning.whatif import at_moment, what_if
 from twin.records import DoneAction
 from twin.records.alerts import MAX_DONE
-from twin.stores.message_store import MessageStore
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +267,7 @@ def check_same(play: Any) -> None:
 
     alerts, state = play()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MessageStore, "_tell", lambda *_: [])
+        patch.setattr(Episodes, "note_done", lambda *_: [])
         quiet, quiet_state = play()
     assert ends(alerts) == ends(quiet) and state == quiet_state
     assert not actions_of(quiet)

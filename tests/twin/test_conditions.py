@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,38 +43,6 @@ def test_a_row_without_a_part_fails_at_import_with_its_name_and_what_it_lacks(ro
 def test_no_two_conditions_have_one_rank() -> None:
     with pytest.raises(TypeError, match=r"^condition full has the rank of cannot-expand; expected: "):
         import_with("Rule(FILLING, 14, PUT, _FULL, REVIEWED, _FILLED, 3)")
-
-
-def test_a_condition_is_a_row_its_actions_and_a_store_that_finds_it(tmp_path: Path) -> None:
-    """Of `twin/` alone; the store is the third file: whoever makes a finding needs no list to be changed."""
-    root = Path(conditions.__file__).parents[1]
-    shutil.copytree(root / "twin", tmp_path / "twin", ignore=shutil.ignore_patterns("__pycache__"))
-    row = '    QUEUE_SLOW = "queue-slow", Rule(DATA, 17, TICK, INFO, OWN_RULES, (Pool.QUEUE,))\n'
-    table = tmp_path / "twin" / "conditions.py"
-    table.write_text(SOURCE.replace('    FULL = "full", Rule(', f'{row}    FULL = "full", Rule('), encoding="utf-8")
-    code = """
-from twin.alerts.episodes import Episodes, Finding
-from twin.alerts.runbook import Facts
-from twin.conditions import Condition, Resource
-own = Condition.QUEUE_SLOW
-episodes = Episodes("S")
-runbook = episodes.runbook.actions(own, Facts().adding(store="S"))
-slow = Finding(condition=own, resource=Resource("queue", "Q"), severity=own.severity, cause="Slow.", runbook=runbook)
-[opened] = episodes.open(slow, 1)
-[cleared] = episodes.clear(next(iter(episodes)), slow, 2)
-print(opened.condition, opened.incident.role, *opened.actions, cleared.change)
-"""
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"}
-
-    def run() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", code]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-
-    assert "TypeError: condition queue-slow lacks an action; expected: " in run().stderr
-    with (tmp_path / "twin" / "alerts" / "runbook.toml").open("a", encoding="utf-8") as file:
-        file.write('[[action]]\nid = "look"\nfor = ["queue-slow"]\nsay = "Look at {store}"\n')
-    done = run()
-    assert done.stdout == "queue-slow root Look at S cleared\n", done.stderr
 
 
 def test_a_bit_of_a_condition_that_puts_do_not_raise_fails_with_its_name() -> None:

@@ -47,6 +47,12 @@ def test_a_fifth_of_the_puts_and_gets_is_said_to_be_seen() -> None:
     for own in (coverage["A.QUEUE"]["puts_seen"], coverage["A.QUEUE"]["gets_seen"]):
         assert own["low"] < 0.2 < own["high"] < 0.35
     assert coverage["A.QUEUE"]["since"] == "2026-11-20T12:01:10.000000Z"
+    puts, gets = shares(coverage)
+    words = {
+        f"{100 * puts:.0f} % of the puts of A.QUEUE are seen",
+        f"{100 * gets:.0f} % of the gets of A.QUEUE are seen",
+    }
+    assert set(site.driver.twin.state().seen) == words
 
 
 @pytest.mark.parametrize("depths", [(40, 0, 40, 0), (12, 0, 12, 0), (30, 60, 90, 40)], ids=str)

@@ -196,7 +196,7 @@ def test_an_alert_of_levels_that_fall_says_so_and_clears(kind: str) -> None:
         driver.open(page_set(pages=20_000))
     level_fed(driver, lambda minute: 0.012 * minute, 75)
     top = driver.time
-    level_fed(driver, lambda minute: 0.888 - 0.02 * minute, 14)
+    level_fed(driver, lambda minute: 0.888 - 0.02 * minute, 18)
     foreseen = [alert for alert in driver.alerts if alert.condition == "full-forecast"]
     assert foreseen[0].change == "opened" and foreseen[0].time_to_full_s is not None
     falling = [alert for alert in foreseen if "falling since" in alert.cause]

@@ -142,12 +142,12 @@ def test_what_if_and_advice_refuse_in_one_line(tmp_path: Path) -> None:
     site = tried()
     estate, recording = site.record(tmp_path)
     moment = at_moment(recording, estate, STORE)
-    refusal = f"no puts and gets of {STORE} are reported; what-if needs them"
+    refusal = f"no puts of {STORE} are reported, and its measurements do not show them"
     with pytest.raises(UsageError, match=refusal):
         what_if(moment)
     with pytest.raises(UsageError, match=refusal):
         advise(moment, Promise(hours=2))
-    with pytest.raises(UsageError, match=refusal):
+    with pytest.raises(UsageError, match=f"{STORE}: not all puts are reported; hindsight needs them"):
         hindsight(Timeline(recording, estate), STORE, site.start_us + 3_600_000_000, {"size": "1G"})
     for command in ("whatif", "advise"):
         arguments = [command, STORE, "--estate", str(tmp_path / "estate.toml"), "--recording", str(recording)]

@@ -13,6 +13,8 @@ import pytest
 
 import twin
 from tests.support.partial_feeds import EVENTS, LEVELS, Feed, write_known, write_until
+from twin.errors import UsageError
+from twin.planning.whatif import Answer
 from twin.playback.replays import Player, decoded_chunks
 from twin.simulation import Measuring
 from twin.stores.estimate import Estimate
@@ -182,6 +184,33 @@ def test_the_last_state_is_that_of_the_last_measurement(site: str, feed: str) ->
             assert getattr(state, name) == pytest.approx(measured[name], rel=0.02), name
     for qmgr, own in measured.get("smds", {}).items():
         assert state.smds[qmgr].blocks_used == pytest.approx(own["blocks_used"], rel=0.02, abs=2), qmgr
+
+
+@pytest.mark.parametrize(
+    ("site", "feed"),
+    [
+        pytest.param(site, feed, marks=() if (site, feed) in DAY else pytest.mark.nightly)
+        for site in SITES
+        for feed in ("levels", "20 % and levels", "5 % and levels")
+    ],
+)
+def test_what_if_answers_as_with_all_events(site: str, feed: str) -> None:
+    """Half as many puts again take less time, of levels, too; of gets, and of a replay, levels alone show nothing."""
+    own, answers = night(site), list[Answer]()
+    for known in (feed, "events"):
+        played(site, known)
+        write_known(
+            own.recording, path := own.recording.with_name("asked.arrow"), EVENTS if known == "events" else FEEDS[feed]
+        )
+        moment = twin.at_moment(path, own.estate, own.store, own.first_full - AHEAD_S * 10**6)
+        assert moment.is_whole is (known == "events")
+        answers.append(twin.what_if(moment, traffic=twin.Traffic(puts=1.5)))
+        if known == "levels":
+            with pytest.raises(UsageError, match=r"gets x 0: no gets of .* are reported; expected: puts or lengths"):
+                twin.what_if(moment, traffic=twin.Traffic(gets=0))
+    partial, whole = (answer.after for answer in answers)
+    assert partial.resource == whole.resource
+    assert partial.p50 == pytest.approx(whole.p50, rel=0.3)
 
 
 @pytest.mark.parametrize(

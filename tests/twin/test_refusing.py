@@ -12,8 +12,9 @@ from tests.support.estates import facility_estate, small_estate
 from twin.estate import Estate, load_estate
 from twin.events import Decoder, Reason
 from twin.playback.replays import Player, replay
+from twin.stores import measurement
 from twin.stores.coupling_facility import CouplingFacilityTwin
-from twin.stores.message_store import MessageStore
+from twin.stores.kind import StoreKind
 
 STORE = "QSG1/APP1"
 START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
@@ -28,15 +29,15 @@ def estate(tmp_path: Path) -> Estate:
 @pytest.fixture
 def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise at a measurement of 13 messages, once it is half taken over."""
-    take = MessageStore._take
+    take = measurement._take_over
 
-    def raising(self: MessageStore, measured: Any, new_fields: set[str], holding: Any) -> Any:
-        alerts = take(self, measured, new_fields, holding)
+    def raising(store: StoreKind, measured: Any, new_fields: set[str], holding: Any) -> Any:
+        alerts = take(store, measured, new_fields, holding)
         if measured.get("messages") == POISON:
             raise OverflowError("Python int too large to convert to C long")
         return alerts
 
-    monkeypatch.setattr(MessageStore, "_take", raising)
+    monkeypatch.setattr(measurement, "_take_over", raising)
 
 
 def put(number: int) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def test_a_full_memory_is_no_fault_of_an_event(estate: Estate, monkeypatch: pyte
     def raising(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(MessageStore, "_take", raising)
+    monkeypatch.setattr(measurement, "_take_over", raising)
     with pytest.raises(MemoryError):
         Player(estate).feed(Decoder(estate).json([json.dumps(measure(1, 1)).encode()]))
 

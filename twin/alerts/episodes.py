@@ -336,8 +336,11 @@ class Episodes:
         self._incident(time).recovered = time
         return "puts succeed again"
 
-    def note_done(self, done: DoneAction, episode: Episode, time: int) -> list[Alert]:
-        """Record an action taken in the incident; return the record in which an open alert reports it."""
+    def note_done(self, done: DoneAction | None, time: int) -> list[Alert]:
+        """Record an action taken in the incident; return the record in which the worst alert about filling has it."""
+        episode = self.filling
+        if done is None or episode is None:
+            return []
         incident = self._incident(time)
         incident.done = [*incident.done, done][-MAX_DONE:]
         return [self._refresh(episode, time)]

@@ -27,6 +27,7 @@ _LEAST_ABSENCE = 60 * SECOND  # that is kept
 _ABSENCE_FOR = 15 * 86_400 * SECOND  # for which it is kept: two weeks, so that weekends are among them
 _RESTARTED_FOR = 300 * SECOND  # for which an application that is restarted is away [assumed]
 _STEADY_FOR = 1800 * SECOND  # for which a queue that has a steady reader was read, at least [assumed]
+_READ_FOR = 600 * SECOND  # for which one was read whose reader has stopped, at least [assumed]
 _STEADY_SHARE = 0.75  # of the time, likewise [assumed]
 _HALVED_AFTER = 7 * 86_400 * SECOND  # what was long ago counts less
 _TIMETABLE = 3  # absences that ended by themselves, from which a timetable is known [assumed]
@@ -97,8 +98,16 @@ class QueueFact(msgspec.Struct, array_like=True):
     @property
     def is_steady(self) -> bool:
         """True if its reader is steady: before it went away, it had the queue open most of the time."""
+        return self._was_read_for(_STEADY_FOR)
+
+    @property
+    def has_lost_its_reader(self) -> bool:
+        """True if nobody has it open, and somebody had for most of the time before; see `is_steady`."""
+        return self.unread_since is not None and self._was_read_for(_READ_FOR)
+
+    def _was_read_for(self, least: int) -> bool:
         absent = 0 if self.unread_since is None else self.getters_at - self.unread_since
-        return self.read >= max(_STEADY_FOR, _STEADY_SHARE * (self.watched - absent))
+        return self.read >= max(least, _STEADY_SHARE * (self.watched - absent))
 
     @property
     def usual_absence(self) -> int | None:

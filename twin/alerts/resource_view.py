@@ -25,7 +25,7 @@ CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: gette
 CRITICAL_FROM_PCT = 95.0
 NEARLY_FULL_PCT = 90.0
 CRITICAL_UNTIL_PCT = 90.0
-_REFUSES_FROM_PCT = 98.0  # usage from which the last refusal still counts until it is CALM_AFTER_FULL ago
+REFUSES_FROM_PCT = 98.0  # usage from which the last refusal still counts until it is CALM_AFTER_FULL ago
 _REFUSES_FOR = 60 * SECOND  # from the last refusal, below that usage: the model may be wrong
 _EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192
 WATCHED_PCT = 80.0  # of a resource in use as measured, from which "threshold" holds [assumed]: FULLTHRESHOLD by default
@@ -153,7 +153,7 @@ class ResourceView(ABC):
         """Return True if the store refuses puts at `now` (event time): the resource is exhausted and not relieved."""
         if self.last_full + CALM_AFTER_FULL <= now:
             return False
-        return self.usage_pct >= _REFUSES_FROM_PCT or self.is_exhausted or self.last_full + _REFUSES_FOR >= now
+        return self.usage_pct >= REFUSES_FROM_PCT or self.is_exhausted or self.last_full + _REFUSES_FOR >= now
 
     @property
     def can_expand(self) -> bool:

@@ -28,7 +28,7 @@ from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with
 from twin.conditions import Resource
 from twin.estate import StoreConfig, Structure, format_size, policy_name_of
 from twin.estate.model import mqsc_name
-from twin.records import GETTERS, Action, Filler, Step
+from twin.records import GETTERS, Action, Filler, Step, is_full_now
 from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
 
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
@@ -53,11 +53,6 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
     if grown > 0:
         return f"{first.queue} fills it most: {share} of {grown:,} {unit} in {span}"
     return f"{first.queue} holds it most: {share}"
-
-
-def is_full_now(p50: float) -> bool:
-    """Return True if a resource counts as full already. p50: seconds until full."""
-    return p50 < 1
 
 
 def describe_forecast(times: tuple[float, float, float], probability: float, consequence: str) -> str:

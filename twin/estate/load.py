@@ -78,34 +78,19 @@ def load_estate(path: str | PathLike[str]) -> Estate:
             f"{file}: it describes no store; describe a structure, page set, queue file or uniform cluster"
         )
     stores = dict(sorted(stores.items()))
-    placed = [
-        *(
-            (queue, store)
-            for by_store in (in_structures, in_page_sets)
-            for store, queues in by_store.items()
-            for queue in queues
-        ),
-        *((queue, queue.key) for queue in distributed),
-    ]
-    all_routes = routes(sources, stores, placed)
+    holding = [*in_structures.items(), *in_page_sets.items()]
+    placed = [(queue, store) for store, queues in holding for queue in queues]
+    placed += [(queue, queue.key) for queue in distributed]
     described = {(f"{group}/{name}", qmgr) for group, name, qmgr in sources.entries("smds")}
-    default_persistent = {queue.key: bool(value(queue.values, "default_persistent")) for queue in distributed}
+    persistent = {queue.key: bool(value(queue.values, "default_persistent")) for queue in distributed}
+    choices = rebuild_choices(sources, all_structures)
     return Estate(
         source=str(file),
         stores=stores,
         queue_managers=sources.queue_managers,
-        routes=all_routes,
+        routes=routes(sources, stores, placed),
         max_depths=_max_depths(placed),
-        warnings=(
-            *sources.warnings,
-            *warnings(
-                stores,
-                described,
-                sources.queue_managers,
-                default_persistent,
-                rebuild_choices(sources, all_structures),
-            ),
-        ),
+        warnings=(*sources.warnings, *warnings(stores, described, sources.queue_managers, persistent, choices)),
         history={} if toml.history is None else read_history(toml.history),
         site=toml.site,
         runbook=toml.runbook,

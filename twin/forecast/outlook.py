@@ -169,6 +169,7 @@ def look_ahead(
         wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
         reading: how the queues are read: for what nobody reads the ends of earlier rises do not count.
     """
+    now = replace(now, has_stopped=now.has_stopped or reading.has_stopped)
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)

@@ -38,11 +38,13 @@ class Reading(NamedTuple):
         unread: share of the growth that is due to queues that nobody is measured to have open for input, 0..1.
         silent: ticks since a get last removed a message from the queue that grows most; very many if none ever did.
         got: messages got from that queue as a share of those put to it in the last 5 to 20 minutes; NaN: not known.
+        has_stopped: True if measured handles show that who read it has stopped; where gets are known, these show it.
     """
 
     unread: float = 0.0
     silent: int = 0
     got: float = math.nan
+    has_stopped: bool = False
 
     @property
     def is_unread(self) -> bool:
@@ -95,11 +97,13 @@ def _how_measured(view: ForecastView, tick: int) -> Reading:
     grown, _ = view.readers.depths(view.queues, since * TICK, tick * TICK)
     if not grown.size or grown.max() <= 0:
         return READ
-    fact = view.readers.facts[view.queues[int(grown.argmax())]]
+    row = int(grown.argmax())
+    fact, got = view.readers.facts[view.queues[row]], int(view.tables.store.queues[row]["gets"])
     silent = _NEVER_GOT if fact.last_get is None else (fact.measured_at - fact.last_get) // TICK
     if fact.last_get is None and fact.getters != 0:
         silent = 0
-    return Reading(unread_share(view, tick, since), silent)
+    has_stopped = fact.known_getters(tick * TICK, got) == 0 and fact.has_lost_its_reader
+    return Reading(unread_share(view, tick, since), silent, has_stopped=has_stopped)
 
 
 def unread_share(view: ForecastView, tick: int, rise_began: int | None = None) -> float:

@@ -14,7 +14,7 @@ from twin.forecast.fill_model import FillModel, offloading_sooner
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.view import ForecastView
-from twin.records import GETTERS, Filler
+from twin.records import GETTERS, Filler, is_full_now
 from twin.units import as_rate, as_span
 
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
@@ -46,7 +46,7 @@ def effects(
             remedied[texts.CFRM_SIZE] = replace(outlook, fill=larger)
     before = 0.0 if is_full else _median_s(outlook)
     phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
-    if texts.is_full_now(before) and less > 0:
+    if is_full_now(before) and less > 0:
         phrases[GETTERS] = _needs(less)
     return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
 
@@ -94,10 +94,10 @@ def _median_s(outlook: Outlook) -> float:
 
 
 def _phrase(before: float, after: float) -> str:
-    if after < _MIN_GAIN * before or texts.is_full_now(after):
+    if after < _MIN_GAIN * before or is_full_now(after):
         return ""
     if np.isinf(after):
         return "then not full within the horizon"
-    if texts.is_full_now(before):
+    if is_full_now(before):
         return f"then full again in {as_span(after)}"
     return f"then full in {as_span(after)} instead of {as_span(before)}"

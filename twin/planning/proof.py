@@ -278,7 +278,7 @@ def hindsight(timeline: Timeline, store: str, time: EventTime, settings: Setting
         settings: attributes as for `what_if`.
 
     Raises:
-        UsageError: as `what_if`; the store has no event by then.
+        UsageError: as `what_if`; the store has no event by then, or not all of its puts are reported.
 
     Examples:
         >>> timeline = twin.Timeline("friday.arrow", "estate.toml")
@@ -292,7 +292,8 @@ def hindsight(timeline: Timeline, store: str, time: EventTime, settings: Setting
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
         since, events = moment_of(timeline.estate, twin), timeline.events_since(store, time)
-        since.check_traffic()
+        if not since.is_whole:
+            raise UsageError(f"{store}: not all puts are reported; hindsight needs them; expected: another store")
         return replay_with(events, timeline.estate, store, title, changes, since=since)
 
     title = ", ".join(f"{name}={value}" for name, value in settings.items())

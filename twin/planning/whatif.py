@@ -70,11 +70,21 @@ class Moment:
         """The tick of the moment."""
         return int(self.twin.tables.store.scalars[0]["tick"])
 
-    def check_traffic(self) -> None:
-        """Raise UsageError if only measurements of the store are known: they cannot predict other settings."""
-        if not self.twin.is_counted and self.twin.drift.baseline is not None:
-            missing = f"no puts and gets of {self.twin.name} are reported; what-if needs them"
-            raise UsageError(f"{missing}; expected: statistics, accounting or an activity trace")
+    @property
+    def is_whole(self) -> bool:
+        """True if events report all puts and gets: a replay with other settings needs them."""
+        return not self.twin.estimate.is_partial and (self.twin.is_counted or self.twin.drift.baseline is None)
+
+    def check_traffic(self, traffic: Traffic) -> None:
+        """Raise UsageError if neither events nor measurements show the traffic, or not what `traffic` multiplies."""
+        if self.twin.is_counted or self.twin.drift.baseline is None:
+            return
+        name = self.twin.name
+        if self.twin.monitor.memory.estimated_at is None:
+            missing = f"no puts of {name} are reported, and its measurements do not show them"
+            raise UsageError(f"{missing}; expected: puts, or what it holds: entries and elements, blocks, pages")
+        if traffic.gets != 1:
+            raise UsageError(f"gets x {traffic.gets:g}: no gets of {name} are reported; expected: puts or lengths")
 
     def with_settings(self, settings: Mapping[str, Setting]) -> MessageStore:
         """Return a copy of the twin under other settings; the twin itself without any. UsageError: as `what_if`."""
@@ -179,7 +189,7 @@ def what_if(
     """
     if not 60 <= horizon_s <= MAX_HORIZON_S:
         raise UsageError(f"horizon of {horizon_s:g} s; expected: 60 to {MAX_HORIZON_S:g}")
-    moment.check_traffic()
+    moment.check_traffic(traffic)
     settings = dict(settings or {})
     changed = moment.with_settings(settings)
     return Answer(

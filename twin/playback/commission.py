@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,8 +19,8 @@ from kernels import OPS, layout
 from kernels.clock import SECOND
 from twin.conditions import Pool
 from twin.estate import Estate, as_estate
-from twin.events import Decoded
-from twin.events.measured import has_levels
+from twin.events import Decoded, Measured
+from twin.events.measured import has_levels, without_nulls
 from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
 from twin.playback.replays import play
 from twin.playback.samples import Applied, Observer
@@ -47,7 +46,6 @@ _HOUR = 3600 * SECOND
 _MEASURE = OPS.index("MEASURE")
 _PUT, _GET = OPS.index("PUT"), OPS.index("GET")
 _SAME_PCT = 1.0  # points of drift within which a resource agrees
-_MOST_SEEN = 4  # sentences about what is reported of a store
 
 
 class Commission(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +150,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
             for name, (model, real) in sorted(own.sizes.items())
             if model != real
         ),
-        seen=_seen(state),
+        seen=() if state is None else state.seen,
         silent_queues=tuple(queue for queue in queues if queue not in heard),
         queues=len(queues),
         tolerance_pct=tolerance_pct,
@@ -160,18 +158,6 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         causes=tuple(seen.causes(name)) if tolerance_pct is not None else (),
         scores=None if state is None else state.forecast_scores,
     )
-
-
-def _seen(state: StateRecord | None) -> tuple[str, ...]:
-    """Return sentences with the shares of puts and gets that events report, of the queues of which least are."""
-    coverage = {} if state is None or state.coverage is None else state.coverage
-    shares = [
-        (share.share, f"{100 * share.share:.0f} % of the {calls} of {queue} are seen")
-        for queue, own in coverage.items()
-        for calls, share in (("puts", own.puts_seen), ("gets", own.gets_seen))
-        if share is not None
-    ]
-    return tuple(text for _, text in sorted(shares)[:_MOST_SEEN])
 
 
 # --- what is observed ------------------------------------------------------------------------------------------------
@@ -237,8 +223,8 @@ class Observation(Observer):
             return
         store = self._estate.routes[int(piece.events["route"][last])].store
         twin = applied.twins[store]
-        measured = msgspec.json.decode(piece.extras[last])
-        if any(queue.get("getters") is not None for queue in measured.get("queues") or ()):
+        measured = without_nulls(msgspec.json.decode(piece.extras[last]))
+        if any(queue.get("getters") is not None for queue in measured.get("queues", ())):
             self.stores[store].has_readers = True
         if isinstance(twin, MessageStore) and has_levels(measured):
             _note(self.stores[store], twin, measured)
@@ -277,7 +263,7 @@ class Observation(Observer):
         self.counted += np.bincount(calls["route"][calls["count"] > 1], minlength=size)
 
 
-def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
+def _note(seen: Observed, twin: MessageStore, measured: Measured) -> None:
     seen.measurements += 1
     state = twin.state()
     seen.baseline = state.baseline
@@ -286,7 +272,7 @@ def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
         if total > 0:
             point = DriftPoint(time, model, real, total)
             seen.tested.setdefault(str(resource), DriftPoints(str(resource))).add(point)
-    for resource, (model, real, total) in twin.compare(measured).items():
+    for resource, (model, real, total) in twin.compare(twin.with_usage(measured)).items():
         if total > 0:
             seen.last_pct[str(resource)] = 100.0 * (model - real) / total
     for size in twin.found_sizes:

@@ -61,9 +61,10 @@ from twin.records.states import (
     StructureState,
     TimeToFull,
     UniformClusterState,
+    is_full_now,
     read_state_record,
 )
-from twin.records.usage import LIKELY, NOT_MEASURED, ResourceUsage, fullest_of, resources_of, rise_text
+from twin.records.usage import LIKELY, NOT_MEASURED, POSSIBLE, ResourceUsage, fullest_of, resources_of, rise_text
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -74,6 +75,7 @@ __all__ = [
     "NOT_MEASURED",
     "NO_INCIDENT",
     "PART",
+    "POSSIBLE",
     "ROOT",
     "STATES",
     "URGENCIES",
@@ -128,6 +130,7 @@ __all__ = [
     "UniformClusterState",
     "check_note",
     "fullest_of",
+    "is_full_now",
     "level_of",
     "new_note",
     "read_alert_record",

@@ -32,6 +32,7 @@ from twin.units import as_local, event_time
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+_MOST_SEEN = 4  # sentences about what is reported of a store
 
 
 class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +87,11 @@ class TimeToFull(msgspec.Struct, frozen=True, kw_only=True):
     """Quantile 0.9."""
 
 
+def is_full_now(p50: float) -> bool:
+    """Return True if a resource counts as full already. p50: seconds until full."""
+    return p50 < 1
+
+
 class ResourceForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The forecast for one resource."""
 
@@ -97,6 +103,11 @@ class ResourceForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Probability that it becomes full within the horizon."""
     time_to_full_s: TimeToFull | None
     """Seconds until full, given that it becomes full; null: not within the horizon."""
+
+    @property
+    def is_full_now(self) -> bool:
+        """True if the resource counts as full already."""
+        return self.time_to_full_s is not None and is_full_now(self.time_to_full_s.p50)
 
 
 class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,6 +342,17 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.levels is None else self.levels.lacking_in(zone)
 
     @property
+    def seen(self) -> tuple[str, ...]:
+        """What events report of puts and gets, where that is a part: a sentence each, those with the least first."""
+        shares = [
+            (share.share, f"{100 * share.share:.0f} % of the {calls} of {queue} are seen")
+            for queue, own in (self.coverage or {}).items()
+            for calls, share in (("puts", own.puts_seen), ("gets", own.gets_seen))
+            if share is not None
+        ]
+        return tuple(text for _, text in sorted(shares)[:_MOST_SEEN])
+
+    @property
     def lacks_limits(self) -> str:
         """Which limits are not known, in words: `limit not known: smds/QM01`; "" if all are."""
         return f"limit not known: {', '.join(self.limits_unknown)}" if self.limits_unknown else ""
@@ -339,6 +361,11 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     def first(self) -> ResourceForecast | None:
         """The forecast for the resource that is full first; None without a forecast."""
         return self.forecast.resources[0] if self.forecast is not None else None
+
+    @property
+    def rising(self) -> ResourceForecast | None:
+        """The same; None too where nothing is full within the horizon."""
+        return None if self.first is None or self.first.time_to_full_s is None else self.first
 
 
 class DataSetState(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from twin.records.states import (
 from twin.units import as_span, as_times, as_usage, percent, readable_size
 
 LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
+POSSIBLE = 0.3  # one from which it counts while its alert is open
 _UNLIKELY = 0.1  # one below which full is called unlikely
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
 _FILE_BLOCK_BYTES = 512  # of a queue file

@@ -70,6 +70,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
         measurements: MEASURE events.
         drift_pct: twin minus measurement at the last of them, percent of the total; None: none could be compared.
         gaps, duplicates, unmatched_gets, overfull_puts, refused_alters: as in the state record.
+        seen: sentences on which share of puts and gets events report, where that is a part.
     """
 
     measurements: int
@@ -79,6 +80,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     unmatched_gets: int
     overfull_puts: int
     refused_alters: int
+    seen: tuple[str, ...] = ()
 
 
 class StoreReport(msgspec.Struct, frozen=True, kw_only=True):

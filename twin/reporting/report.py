@@ -408,6 +408,7 @@ class _Source:
                 unmatched_gets=state.unmatched_gets,
                 overfull_puts=state.overfull_puts,
                 refused_alters=state.refused_alters,
+                seen=state.seen,
             ),
             scores=state.forecast_scores,
             forecast=state.forecast,

@@ -8,19 +8,19 @@ its incident, and of the records of its alerts: docs/incidents.md, "What was don
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import ALTER, CLEAR, MEASURE, OPS, REBUILD
-from twin.alerts.texts import is_full_now
 from twin.estate import Structure
 from twin.estate.rows import Attribute, Table
 from twin.forecast.refusals import LEFT_HOURS, Left
 from twin.forecast.view import ForecastView
-from twin.records import GETTERS, DoneAction
+from twin.records import GETTERS, DoneAction, is_full_now
+from twin.stores.kind import StoreKind
 from twin.units import as_span, as_text
 
 IS_CHANGE = np.isin(np.arange(len(OPS)), (ALTER, REBUILD, CLEAR, MEASURE))  # by op
@@ -31,13 +31,6 @@ _AWAY_MINUTES = 3  # as long as `twin.forecast.evidence` waits before it says th
 _BACK_MINUTES = 2
 _LEAST_GOT = 20  # messages in these minutes: fewer may be somebody who looks
 _SAID_FOR = 10 * MINUTE_TICKS  # in which the same is not said again
-
-
-class ChangedStore(ForecastView, Protocol):
-    """A store as its changes see it."""
-
-    def value_of(self, attribute: str) -> object:
-        """Return the present value of an attribute; None where the kind has none of that name."""
 
 
 class StoreChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +87,13 @@ class Watched:
         is_timed: False: the time until full is not computed.
     """
 
-    def __init__(self, store: ChangedStore, change: StoreChange, *, is_timed: bool = True) -> None:
+    def __init__(self, store: StoreKind, change: StoreChange, *, is_timed: bool = True) -> None:
         self._change = change
         self._values = {name: store.value_of(name) for name in change.content}
         self._messages, self._refused, self._duplicates = _counts(store)
         self._left = Left.ask(store) if is_timed and change.op != MEASURE else None  # the model keeps its SIZE
 
-    def done(self, store: ChangedStore, time: int) -> DoneAction | None:
+    def done(self, store: StoreKind, time: int) -> DoneAction | None:
         """Return the change and its effect, just after it was applied; None: it was a duplicate."""
         messages, refused, duplicates = _counts(store)
         if duplicates > self._duplicates:
@@ -115,7 +108,7 @@ class Watched:
             is_refused=is_refused,
         )
 
-    def is_slight(self, store: ChangedStore) -> bool:
+    def is_slight(self, store: StoreKind) -> bool:
         """Return True if it cleared too few of the store's messages to count as an operator's action."""
         cleared = self._messages - _counts(store)[0]
         return self._change.op == CLEAR and cleared <= _LEAST_CLEARED * self._messages
@@ -251,7 +244,7 @@ def _counted(store: ForecastView, queue: str, tick: int) -> Getters | None:
 
 
 def _text(
-    store: ChangedStore, change: StoreChange, before: Mapping[str, object], cleared: int, *, is_refused: bool
+    store: StoreKind, change: StoreChange, before: Mapping[str, object], cleared: int, *, is_refused: bool
 ) -> str:
     rows = store.config.rows
     if change.op == CLEAR:

@@ -9,7 +9,6 @@ forecast is the better judge of whether the store will be full. It is a page whe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -17,54 +16,22 @@ import numpy as np
 from kernels import clock, layout, watch
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
-from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
+from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT
 from twin.alerts.runbook import NOTHING
 from twin.conditions import CRITICAL, INFO, REVIEWED, WARNING, Condition, Pool, Resource
-from twin.estate import Estate
 from twin.forecast import remedies
-from twin.forecast.monitor import ForecastMonitor
-from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler
 from twin.stores import depth, in_doubt, unread
+from twin.stores.kind import StoreKind
 from twin.stores.resources import DATA_SET
 from twin.units import as_microseconds, as_span
-
-Fired = tuple[str, Resource]  # condition, and the resource that it is about
 
 _DATASET_BITS = {bit: condition for condition, bit in DATA_SET.bits.items()}
 _GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
 
-class AlertedStore(ForecastView, Protocol):
-    """A store as its alerts see it.
-
-    Attributes:
-        estate: the estate.
-        began: time of the store's first event, as for `twin.alerts.fillers.growth_span`.
-        monitor: its forecasts.
-    """
-
-    estate: Estate
-    began: int | None
-    monitor: ForecastMonitor
-
-    @property
-    def conditions(self) -> Mapping[int, Fired]:
-        """Condition and resource by bit of scalars.fired, in the order in which alerts are published."""
-
-    @property
-    def qmgrs(self) -> list[str]:
-        """Names of the queue managers by row."""
-
-    def view(self, resource: Resource) -> ResourceView:
-        """Return the view of a resource."""
-
-    def is_relieved(self, condition: str, resource: Resource) -> bool:
-        """Return True if a condition that fired ends by itself: no alert opens, and the store arms it again."""
-
-
-def open_fired(view: AlertedStore, now: int | None = None) -> list[Alert]:
+def open_fired(view: StoreKind, now: int | None = None) -> list[Alert]:
     """Open an alert for every condition that fired.
 
     Args:
@@ -98,7 +65,7 @@ def open_fired(view: AlertedStore, now: int | None = None) -> list[Alert]:
     return alerts
 
 
-def _open_together(view: AlertedStore, condition: str, resources: list[Resource], now: int) -> list[Alert]:
+def _open_together(view: StoreKind, condition: str, resources: list[Resource], now: int) -> list[Alert]:
     """Open one alert for the resources that have passed a line, or add them to that of the same tick."""
     same_tick = (
         alert
@@ -120,7 +87,7 @@ def _open_together(view: AlertedStore, condition: str, resources: list[Resource]
 
 
 def _finding(
-    view: AlertedStore, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
+    view: StoreKind, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
 ) -> Finding:
     """Return the finding about a condition that holds for resources, the first in front."""
 
@@ -148,7 +115,7 @@ def _finding(
     )
 
 
-def _getters_back_at(view: AlertedStore, finding: Finding, now: int) -> int | None:
+def _getters_back_at(view: StoreKind, finding: Finding, now: int) -> int | None:
     """Return the time from which the incident has its getters back, if they get and enough of them are back."""
     incident = view.episodes.incident
     times = [] if incident is None else [done.time for done in incident.done if done.id == GETTERS]
@@ -159,7 +126,7 @@ def _getters_back_at(view: AlertedStore, finding: Finding, now: int) -> int | No
     return None if needs_more or now // clock.TICK - got_at > _GETS_TICKS else as_microseconds(times[-1])
 
 
-def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
+def refreshed(view: StoreKind, episode: Episode, now: int) -> Finding:
     """Return the finding about an open alert as of `now`, microseconds, with its present severity.
 
     Alerts with their own rules keep their last text, but that of the forecast, which looks again.
@@ -179,7 +146,7 @@ def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
 
 
 def _severity(
-    view: AlertedStore, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
+    view: StoreKind, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
 ) -> str:
     """Return the severity of a condition that holds: info where it informs only. A page does not become a watch."""
     before = None if episode is None else episode.severity
@@ -205,13 +172,13 @@ def _eases(condition: str) -> bool:
     return condition == Condition.FULL or Condition(condition).informs
 
 
-def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> bool:
+def _all_fall(view: StoreKind, resources: tuple[Resource, ...], now: int) -> bool:
     """Return True if each of some resources empties."""
     tick = now // clock.TICK
     return all(view.monitor.falling_since(view, resource, tick) is not None for resource in resources)
 
 
-def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int) -> bool:
+def _refuses_no_more(view: StoreKind, resources: Iterable[Resource], now: int) -> bool:
     """Return True if no put was refused for ten minutes, and every resource that is or was full is well below that."""
     noted = view.monitor.memory.refused_at  # at the end of its tick
     full = [resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources]
@@ -222,7 +189,7 @@ def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int
     return all(viewed.usage_pct <= NEARLY_FULL_PCT for viewed in views)
 
 
-def _recover(view: AlertedStore, now: int) -> list[Alert]:
+def _recover(view: StoreKind, now: int) -> list[Alert]:
     """Return the record that puts succeed again, once per incident: that of its root."""
     incident, refused_at = view.episodes.incident, view.monitor.memory.refused_at
     if incident is None or incident.recovered is not None or not _is_any_full(view):
@@ -237,7 +204,7 @@ def _recover(view: AlertedStore, now: int) -> list[Alert]:
     return view.episodes.update(root, _headed(finding, words), now)
 
 
-def _is_any_full(view: AlertedStore) -> bool:
+def _is_any_full(view: StoreKind) -> bool:
     """Return True if an alert is open that says that the store is or was full."""
     return any(episode.condition == Condition.FULL for episode in view.episodes)
 
@@ -249,7 +216,7 @@ def _headed(finding: Finding, words: str) -> Finding:
     return msgspec.structs.replace(finding, cause=cause, headline=f"{words}: {headline}")
 
 
-def fire(view: AlertedStore, condition: str, resource: Resource, now: int) -> list[Alert]:
+def fire(view: StoreKind, condition: str, resource: Resource, now: int) -> list[Alert]:
     """Fire a measured condition unless it has fired; return the alert of a resource that kernels do not fire."""
     store = view.tables.store
     bit = next((bit for bit, watched in view.conditions.items() if watched == (condition, resource)), None)
@@ -265,7 +232,7 @@ def fire(view: AlertedStore, condition: str, resource: Resource, now: int) -> li
     return []
 
 
-def arm(view: AlertedStore, condition: str, resource: Resource) -> None:
+def arm(view: StoreKind, condition: str, resource: Resource) -> None:
     """Allow a condition of a resource to fire again."""
     store = view.tables.store
     for bit, watched in view.conditions.items():
@@ -281,7 +248,7 @@ def arm(view: AlertedStore, condition: str, resource: Resource) -> None:
         store.queues_dirty[:] = 1
 
 
-def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
+def check_tick(view: StoreKind, tick: int) -> list[Alert]:
     """Return the alerts at the end of a tick that is sampled and metered."""
     now = tick * clock.TICK
     alerts = in_doubt.check(view.tables.store, view.estate, view.name, view.qmgrs, view.episodes, now)
@@ -294,7 +261,7 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
     return alerts
 
 
-def foresee(view: AlertedStore, tick: int) -> list[Alert]:
+def foresee(view: StoreKind, tick: int) -> list[Alert]:
     """Return the alerts about the future, at a tick that is sampled and metered."""
     rows = view.tables.store.queues[: len(view.queues)]
     lead_s, now = depth.depth_lead_s(view.config), tick * clock.TICK
@@ -303,7 +270,7 @@ def foresee(view: AlertedStore, tick: int) -> list[Alert]:
     return alerts + view.monitor.tick(view, tick)
 
 
-def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
+def _review(view: StoreKind, episode: Episode, now: int) -> list[Alert]:
     """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
     resources = episode.resources
     is_over = all(view.view(resource).is_over(episode.condition, now) for resource in resources)
@@ -330,7 +297,7 @@ def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
     return view.episodes.update(episode, _finding(view, episode.condition, resources, episode, now), now)
 
 
-def _ends_refusals(view: AlertedStore, episode: Episode) -> bool:
+def _ends_refusals(view: StoreKind, episode: Episode) -> bool:
     """Return True if the last `full` of an incident that has refused puts ends, without a record that puts succeed.
 
     It ends half an hour after the last refused put at the latest, however full the store is.

@@ -64,7 +64,7 @@ class Holding(NamedTuple):
         each: elements, pages or blocks of a message in the store itself; 0: as its length says.
         blocks: data blocks in use by data set, in the order of their rows.
         in_scm: number of messages in SCM.
-        has_rules: True if it shows all that the rules of the store move messages to: data sets, SCM.
+        has_rules: True if it shows all that the rules of the store move messages to, where there are: data sets, SCM.
         known: what events and baseline have of these messages, by the same reckoning; None: it counts messages.
     """
 
@@ -73,7 +73,7 @@ class Holding(NamedTuple):
     each: float = 0.0
     blocks: tuple[int, ...] = ()
     in_scm: float = 0.0
-    has_rules: bool = False
+    has_rules: bool = True
     known: float | None = None
 
 

@@ -53,9 +53,9 @@ class Header(msgspec.Struct, kw_only=True):
     episodes: list[Episode]
     drift: Drift
     forecasts: ForecastMemory
-    began: int | None = None  # see MessageStore
-    counted: list[str] = []  # queues, see MessageStore
-    is_counted: bool = False  # see MessageStore
+    began: int | None = None  # see StoreKind
+    counted: list[str] = []  # queues, see StoreKind
+    is_counted: bool = False  # see StoreKind
     incident: OpenIncident | None = None
     acts: ActionMemory = msgspec.field(default_factory=ActionMemory)
     readers: Readers = msgspec.field(default_factory=Readers)  # state before these facts has none

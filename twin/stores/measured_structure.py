@@ -7,7 +7,6 @@ of which the total was never measured has no usage. Sources: docs/storage-model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -21,6 +20,7 @@ from twin.events import Measured
 from twin.forecast.levels import Levels
 from twin.records import Baseline, StateRecord, StructureState
 from twin.stores.drift import SizeMeasured
+from twin.stores.estimate import Holding
 from twin.stores.resources import STRUCTURE, conditions_of
 from twin.stores.state_record import KnownBy, all_of, any_of
 from twin.stores.structure import StructureTwin
@@ -43,8 +43,8 @@ class MeasuredStructureTwin(StructureTwin):
     }
 
     @override
-    def _set_params(self) -> None:
-        super()._set_params()
+    def set_params(self) -> None:
+        super().set_params()
         params = self.tables.store.params[0]
         for name in _TOTALS - self.totals.keys():
             params[name] = _UNKNOWN
@@ -62,13 +62,13 @@ class MeasuredStructureTwin(StructureTwin):
         return alerts
 
     @override
-    def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
-        return super()._measure({**content, "resync": True})
+    def levels_of(self, measured: Measured) -> Measured:
+        return {**measured, "resync": True}
 
     @override
-    def _take_sizes(self, measured: Measured) -> None:
+    def take_sizes(self, measured: Measured) -> None:
         unknown = _TOTALS - self.totals.keys()
-        super()._take_sizes(measured)
+        super().take_sizes(measured)
         if unknown & self.totals.keys():
             self.monitor.memory.levels = Levels()  # of other resources they begin again, too
 
@@ -77,7 +77,7 @@ class MeasuredStructureTwin(StructureTwin):
         return totals  # z/OS alters its ratio
 
     @override
-    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+    def in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
         """Return what was measured of pools of which the total is known."""
         of_pool = {ENTRIES: "ents", ELEMENTS: "elems"}
         return {
@@ -96,20 +96,21 @@ class MeasuredStructureTwin(StructureTwin):
         return super()._elements_by_usage(measured) if "elems_max" in self.totals else None
 
     @override
-    def _set_baseline(self, measured: Measured) -> Baseline:
-        baseline = super()._set_baseline({**measured, "messages": 0})
+    def set_baseline(self, measured: Measured, holding: Holding | None = None) -> Baseline:
+        baseline = super().set_baseline({**measured, "messages": 0}, holding)
         return {**baseline, "smds": {}}
 
     @override
-    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
+    def compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         return {}  # there is no model to compare with
 
     @override
-    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
+    def compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         return []
 
+    @property
     @override
-    def _names_of_datasets(self) -> tuple[str, ...]:
+    def data_sets(self) -> tuple[str, ...]:
         return ()
 
     @property

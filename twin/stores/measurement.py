@@ -1,28 +1,38 @@
-"""MEASURE: resync on request, the baseline of a structure, and messages of a mean length (`twin.stores.drift` judges).
+"""MEASURE: what a store takes from the real system's own figures (`twin.stores.drift` judges how far off the twin is).
 
-A MEASURE with `resync` makes a store twin take over what was measured: the model's messages are dropped, those of open
-units of work excepted, and the measurement becomes the baseline, which unmatched gets draw down. What was not measured
-stays as large as it was. Described in docs/events.md, "Resync". Statistics count messages and have the mean of their
-lengths: with it instead of the single lengths, each message is wrong by less than one element (docs/state.md).
+The first measurement sets the baseline, later ones test it. A MEASURE with `resync`, or any while events are a sample,
+is taken over: the model's messages are dropped, those of open units of work excepted, and the measurement becomes the
+baseline, which unmatched gets draw down. What was not measured stays as large as it was. Described in docs/events.md,
+"Resync". Statistics count messages and have the mean of their lengths: with it instead of the single lengths, each
+message is wrong by less than one element (docs/state.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kernels import layout, smds
+from kernels import clock, layout, pools, smds, usage
 from kernels.held import HELD_FOR
-from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
+from twin.alerts.episodes import Alert, Finding
+from twin.alerts.runbook import Facts
+from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.events import Measured
-from twin.events.measured import without_nulls
+from twin.events.measured import has_levels, without_nulls
+from twin.forecast import rises
 from twin.records import Baseline, StateRecord
+from twin.records.usage import usage_pct
 from twin.state.arrays import Array
-from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
-from twin.stores.resources import DATA_SET, STRUCTURE, read_usage
-from twin.stores.state_record import data_sets_of
+from twin.stores import alerting, unread
+from twin.stores.drift import MAX_MESSAGES, SizeMeasured, drift_finding, excess, judge
+from twin.stores.estimate import MANY, Holding
+from twin.stores.kind import StoreKind
+from twin.stores.resources import DATA_SET, LEAST, STRUCTURE, read_usage
+from twin.stores.state_record import data_sets_of, fields_to_take, with_kept
+from twin.units import as_text
 
 # Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
 _GROUPS = (
@@ -34,6 +44,198 @@ _GROUPS = (
 )
 _DATASET = ("blocks_used", "pages_used", "messages")
 _OF_DATASET = {"blocks": "blocks_used", "pages": "pages_used", "messages": "messages"}  # field by name in the baseline
+
+
+# --- what a store takes ----------------------------------------------------------------------------------------------
+
+
+def take(store: StoreKind, measured: Measured, time: int) -> list[Alert]:
+    """Apply a MEASURE of that time, microseconds; return the alerts it opens or clears. measured: without nulls."""
+    alerts = _note_readers(store, measured, time)
+    levels = store.levels_of(measured)
+    return alerts + _take_levels(store, levels) if has_levels(levels) else alerts
+
+
+def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert]:
+    """Take what a measurement says about the queues; return the alerts it opens.
+
+    The store looks ahead soon where getters stop or return.
+    """
+    if "queues" not in measured:
+        return []
+    store.take_in(measured)
+    refused, rows = store.monitor.memory.refused_at, store.tables.store.queues
+    refused_at = None if refused is None else refused * clock.TICK
+    if store.readers.note(measured, min(time, store.clock), store.queues, rows, refused_at):
+        store.monitor.look_soon()
+    return unread.check(store, store.clock)
+
+
+def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
+    """Take measured levels; return the alerts they open or clear."""
+    is_test = store.is_counted and store.drift.baseline is not None
+    store.found_sizes = store.compare_sizes(measured)
+    sizes_before = read_usage(store.tables.store)["maximum"].copy()
+    store.take_sizes(measured)
+    rises.rescale(store.tables.store, sizes_before, read_usage(store.tables.store)["maximum"])
+    seen, measured = measured, store.with_usage(measured)
+    before = store.compare(measured)
+    store.tested = store.estimate.unmoved(before) if is_test else {}
+    alerts: list[Alert] = []
+    new_fields = fields_to_take(measured, store.measurable, store.data_sets)
+    if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
+        new_fields = new_fields - {"elems_used"} | {"usage_pct"}
+    holding = store.holding(measured)
+    if is_taken := _is_taken(store, measured, holding):
+        store.estimate.note_moved(before, is_believed=bool(measured.get("resync")))
+        alerts = _take_over(store, measured, new_fields, holding)
+    elif store.drift.baseline is None or (not store.is_counted and new_fields - set(store.drift.measured)):
+        known = with_kept(measured, store.whole_record(), store.drift.measured)
+        store.drift.take(new_fields, store.set_baseline(known))
+    now, memory = store.clock, store.monitor.memory
+    alerts += judge(
+        store.drift,
+        store.tested,
+        store.estimate.unmoved(store.compare(measured)),
+        store.compare_sizes(measured),
+        store.config.drift_tolerance_pct,
+        store.episodes,
+        now,
+        partial(_drift_finding, store),
+    )
+    if is_taken and _calls(store) and store.estimate.is_sample and not measured.get("resync"):
+        store.drift.note(before)  # what is corrected is said, and no alert: events do not claim to be complete
+    is_line = is_taken and memory.estimated_at is None and (holding is None or store.estimate.is_partial)
+    alerts += _guard(store, store.in_use(measured), is_line=is_line)
+    if is_taken and memory.estimated_at is not None:
+        usage.meter(store.tables.store, now // clock.TICK, now // clock.TICK)
+        store.monitor.look_soon()
+        alerts += store.monitor.tick(store, now // clock.TICK)
+    return alerts + store.monitor.warn(store, now // clock.TICK)
+
+
+def _guard(store: StoreKind, in_use: Mapping[Resource, tuple[float, float]], *, is_line: bool) -> list[Alert]:
+    """Open the alerts that measured shares call for, whatever the model says; return them.
+
+    Args:
+        is_line: True if a line through such levels says how the store fills, as no flows are known or estimated.
+    """
+    now, alerts = store.clock, list[Alert]()
+    for resource, (used, total) in in_use.items():
+        store.drift.note_share(resource, usage_pct(used, total), store.own_view(resource).usage_pct, now)
+    if in_use or is_line:
+        store.monitor.note_levels(store, now // clock.TICK, is_taken=is_line)
+    for resource, (used, total) in in_use.items():
+        if store.drift.shares[str(resource)].pct >= store.view(resource).watched_pct:
+            alerts += alerting.fire(store, Condition.THRESHOLD, resource, now)
+        if used + LEAST.get(resource.pool, 1) > total and resource in store.usage_rows():
+            alerts += alerting.fire(store, Condition.FULL, resource, now)
+    return alerts + alerting.open_fired(store, now)
+
+
+def _drift_finding(store: StoreKind, resource: Resource) -> Finding:
+    facts = Facts(frozenset(("message_store",)), {"store": store.name}, {"look": store.displays()})
+    actions, used_pct = store.episodes.runbook.actions(Condition.DRIFT, facts), store.view(resource).usage_pct
+    return drift_finding(store.name, resource, store.drift, store.config.drift_tolerance_pct, used_pct, actions)
+
+
+def _calls(store: StoreKind) -> int:
+    """Return the puts and gets that events have reported."""
+    arrays = store.tables.store
+    return int(arrays.scalars[0]["ages"]) + int(arrays.queues["gets"][: len(store.queues)].sum())
+
+
+def _is_taken(store: StoreKind, measured: Measured, holding: Holding | None) -> bool:
+    """Return True if a measurement is taken over, as it asks for that or as events are a sample of what happens."""
+    is_sample = False
+    if holding is not None:
+        estimate, tick, calls = store.estimate, store.clock // clock.TICK, _calls(store)
+        scalars, rows = store.tables.store.scalars[0], store.tables.store.queues["depth"]
+        known = int(scalars["messages"])
+        left = int(pools.base_left(store.tables.store, int(scalars["base_messages"])))
+        gap = holding.messages - (known + left if holding.known is None else holding.known)
+        is_sample = estimate.note_agreement(tick, gap, calls, is_reported=store.is_counted)
+        estimate.note_seen(known, round(holding.messages), store.clock)
+        depths = depths_of(measured, store.queues)
+        pairs = {name: (int(rows[row]), depths[name]) for row, name in enumerate(store.queues) if name in depths}
+        estimate.note_depths(pairs, store.clock)
+        if not is_sample:
+            store.monitor.memory.estimated_at = None
+        if not is_sample and not estimate.odd:
+            estimate.note(known, holding, calls, tick)
+    return is_sample or bool(measured.get("resync"))
+
+
+def _take_over(store: StoreKind, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
+    """Make a measurement the baseline, beyond the messages that events know; return the alerts that this causes.
+
+    Messages that are no longer there by the measurement are removed, the oldest first.
+
+    Args:
+        holding: what the store holds by it; None: it does not say how many messages.
+    """
+    whole = store.to_take(measured, holding)
+    new_fields = new_fields | (whole.keys() - measured.keys())
+    state, now, estimate = store.whole_record(), store.clock, store.estimate
+    before = int(store.tables.store.scalars[0]["messages"])
+    alerts = _remove_surplus(store, whole, holding)
+    known, ages = store.tables.store.scalars[0][["messages", "ages"]].item()
+    if known < before:
+        depths = store.tables.store.queues["depth"][: len(store.queues)].tolist()
+        estimate.note_dropped(before - known, dict(zip(store.queues, depths, strict=True)))
+    release_gets(store.tables.store)
+    # Flows are estimated where events report a part of them, or rules say which resource takes them.
+    if holding is not None and estimate.is_partial and (holding.has_rules or ages > 0):
+        owners = max(1, len(store.qmgrs))
+        estimate.correct(store.tables, holding, _calls(store), owners, store.block_bytes, now // clock.TICK)
+        store.monitor.memory.estimated_at = now // clock.TICK
+    elif holding is not None and estimate.is_partial:
+        estimate.note(known, holding, _calls(store), now // clock.TICK)
+    baseline = store.set_baseline(completed(whole, state), holding)
+    store.drift.baseline = None
+    store.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": before - known})
+    if measured.get("resync"):
+        store.drift.streak = 0
+    store.set_params()
+    return alerts
+
+
+def _remove_surplus(store: StoreKind, measured: Measured, holding: Holding | None) -> list[Alert]:
+    """Remove messages of events that are no longer there by a measurement; return the alerts that this causes."""
+    known = int(store.tables.store.scalars[0]["messages"])
+    share = min((real / own for own, real in store.known_pools(measured) if own > real), default=1.0)
+    surplus = known - int(known * share)
+    if holding is not None:
+        surplus = max(surplus, known - int(holding.messages))
+    depths = depths_of(measured, store.queues)
+    rows = {row: depths[name] for row, name in enumerate(store.queues) if name in depths}
+    return store.forget(surplus, rows) if surplus > 0 else []
+
+
+def counted_holding(store: StoreKind, measured: Measured) -> Holding | None:
+    """Return the messages that a measurement counts, in all or by queue; None: it does not."""
+    depths = depths_of(measured, store.queues)
+    if "messages" in measured:
+        return Holding(float(measured["messages"]))
+    if len(depths) == len(store.queues) and depths:
+        return Holding(float(sum(depths.values())))
+    return None
+
+
+def holding_by_space(store: StoreKind, measured: Measured, used: int | None, known: int) -> Holding | None:
+    """Return what a store in which one resource fills holds by a measurement.
+
+    Args:
+        used: pages or blocks in use; None: not measured.
+        known: those that events and baseline have.
+    """
+    counted = counted_holding(store, measured)
+    each = store.estimate.usual_space(store.tables.store)
+    if counted is not None:
+        is_many = used is not None and counted.messages >= MANY
+        return counted._replace(each=max(1.0, used / counted.messages) if used and is_many else each or 0.0)
+    each = each or 1.0
+    return None if used is None else Holding(used / each, each=each, known=known / each)
 
 
 # --- resync ----------------------------------------------------------------------------------------------------------

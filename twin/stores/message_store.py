@@ -9,47 +9,40 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
-from kernels import clock, event_loop, layout, messages, meter_rows, pools, scm, ticks, usage, watch
+from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks, usage, watch
 from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
-from twin.alerts.findings import Owned, Viewer
 from twin.alerts.readers import Readers
-from twin.alerts.resource_view import CRITICAL_FROM_PCT, HYSTERESIS_PCT, ResourceView
-from twin.alerts.runbook import Facts, runbook_of
-from twin.conditions import ENTRIES, Condition, Pool, Resource
+from twin.alerts.runbook import runbook_of
+from twin.conditions import Condition
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
-from twin.events.measured import has_levels, without_nulls
+from twin.events.measured import without_nulls
 from twin.forecast import rises
-from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
-from twin.records import DoneAction, MessageStoreState
-from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_queues, give_rows
-from twin.stores import alerting, silence, unread
+from twin.stores import alerting, measurement, silence
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
-from twin.stores.depth import QueueDepth, depth_lead_s
-from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
-from twin.stores.estimate import MANY, Estimate, Holding
+from twin.stores.depth import depth_lead_s
+from twin.stores.drift import Drift
+from twin.stores.estimate import Estimate
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.measurement import completed, counted_rows, depths_of, release_gets, surplus_events
 from twin.stores.reports import Report, Reporter
-from twin.stores.resources import LEAST, read_usage
-from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
+from twin.stores.state_record import has_counted
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
-from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 _NO_AGES = np.zeros(0, np.int64)
@@ -62,32 +55,10 @@ class MessageStore(StoreKind):
     """The twin of one store that holds messages.
 
     Attributes:
-        config: estate entry with the current attributes, after ALTER and REBUILD.
-        tables: the arrays.
-        episodes: open alerts.
-        drift: baseline, and the drift of the last measurement.
-        tested: (model, measured, total) by resource, as the last MEASURE found the model; empty if it tested nothing.
-        found_sizes: the sizes that the last MEASURE had, beside those of the model just before it.
-        monitor: the forecasts, and the alerts about them.
-        began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
-        counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
         acts: memory of operators' actions on it.
-        readers: facts about who reads its queues.
-        is_counted: True once a queue operation was applied; before, only what was measured is known.
     """
 
-    config: MessageStoreConfig
-    tables: Tables
-    episodes: Episodes
-    drift: Drift
-    tested: Compared
-    found_sizes: Sequence[SizeMeasured]
-    monitor: ForecastMonitor
-    began: int | None
-    counted: set[str]
     acts: ActionMemory
-    readers: Readers
-    is_counted: bool
 
     def __init__(
         self,
@@ -122,7 +93,7 @@ class MessageStore(StoreKind):
         self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST
-        self._set_params()
+        self.set_params()
         self._describe_ticks()
         self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))
 
@@ -206,16 +177,6 @@ class MessageStore(StoreKind):
         params["scan_us"] = scan_interval_us(self.estate, self.config)
         self.monitor.describe(params, self.config.forecast_horizon_s)
 
-    @property
-    def qmgrs(self) -> list[str]:
-        """Names of queue managers by row, including those no longer in the estate."""
-        return self._names.qmgrs
-
-    @property
-    def queues(self) -> list[str]:
-        """Names of queues by row, including those no longer in the estate."""
-        return self._names.queues
-
     def _attributes(self) -> dict[str, Any]:
         """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
         config, attributes = self._plain
@@ -236,27 +197,21 @@ class MessageStore(StoreKind):
         """
         alerts: list[Alert] = []
         start = 0
-        for change in self._find_silences(block):
-            alerts += self._apply_changes(block, start, change.row + 1, demands)
-            start = change.row + 1
-            silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
-            now = int(self.tables.store.scalars[0]["clock"])
-            event = block.events[change.row]
-            alerts += silence.make_alerts(change, event, silent_s, self.episodes, self.name, now)
-        return alerts + self._apply_changes(block, start, len(block), demands)
-
-    def _apply_changes(self, block: EventBlock, row: int, end: int, demands: bool) -> list[Alert]:
-        """Apply events as `_apply`; what people change while an alert about filling is open is said by it."""
-        alerts: list[Alert] = []
-        for changed in (IS_CHANGE[block.events["op"][row:end]].nonzero()[0] + row).tolist():
-            if changed > row:
-                alerts += self._apply(block, row, changed, demands)
-            alerts += self._apply_change(block, changed, demands)
-            row = changed + 1
-        return alerts + self._apply(block, row, end, demands)
+        changed = [(row, 0, None) for row in IS_CHANGE[block.events["op"]].nonzero()[0].tolist()]
+        silences = [(change.row, 1, change) for change in self._find_silences(block)]
+        for row, _, silent in sorted([*changed, *silences], key=itemgetter(0, 1)):
+            end = row if silent is None else row + 1
+            alerts += self._apply(block, start, end, demands) if start < end else []
+            if silent is None:
+                alerts += self._apply_change(block, row, demands)
+            else:
+                content = block.extras[row] if silent.is_silent else b""
+                alerts += silence.make_alerts(silent, block.events[row], content, self.episodes, self.name, self.clock)
+            start = row + 1
+        return alerts + self._apply(block, start, len(block), demands)
 
     def _apply_change(self, block: EventBlock, row: int, demands: bool) -> list[Alert]:
-        """Apply an event that may be a change by people; return the alerts."""
+        """Apply an event that may be a change by people: an open alert about filling says what it changes."""
         event, content = block.events[row], block.extras.get(row, b"{}")
         queue = self.estate.routes[int(event["route"])].reported or ""
         change, self.acts.sized = read_change(event, content, queue, self.config, self.acts.sized)
@@ -266,18 +221,7 @@ class MessageStore(StoreKind):
         alerts = self._apply(block, row, row + 1, demands)
         if watched.is_slight(self):
             return alerts
-        return alerts + self._tell(watched.done(self, int(event["time"])), self.clock)
-
-    def _tell(self, done: DoneAction | None, now: int) -> list[Alert]:
-        """Return the record in which the worst alert about filling says what was done, none where none is open."""
-        worst = self.episodes.filling
-        if done is None or worst is None:
-            return []
-        return self.episodes.note_done(done, worst, now)
-
-    def value_of(self, attribute: str) -> object:
-        """Return the present value of an attribute; None where the kind has none of that name."""
-        return getattr(self.config, attribute, None)
+        return alerts + self.episodes.note_done(watched.done(self, int(event["time"])), self.clock)
 
     def _find_silences(self, block: EventBlock) -> list[silence.Change]:
         """Return the rows of a block at which queue managers go silent or are heard from again."""
@@ -346,7 +290,9 @@ class MessageStore(StoreKind):
         self.monitor.take_puts(self.tables.store.params[0])
         self.is_counted = self.is_counted or has_counted(events[first:row])
         if not demands:
-            self.counted.update(self.queues[i] for i in counted_rows(events[first:row], self._routes, self._base))
+            self.counted.update(
+                self.queues[i] for i in measurement.counted_rows(events[first:row], self._routes, self._base)
+            )
         alerts: list[Alert] = []
         if reason == event_loop.TICK_DUE:
             alerts = self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
@@ -386,11 +332,11 @@ class MessageStore(StoreKind):
 
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
         """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
-        content, op, alerts = msgspec.json.decode(extra), int(event["op"]), list[Alert]()
+        content, op = msgspec.json.decode(extra), int(event["op"])
         if op == layout.MEASURE:
-            alerts = self._note_readers(without_nulls(content), int(event["time"]))
-        if op != layout.MEASURE or has_levels(content):
-            alerts += self._change(op, content)
+            alerts = measurement.take(self, without_nulls(content), int(event["time"]))
+        else:
+            alerts = self._change(op, content)
         store = self.tables.store
         self._describe_ticks()
         self._reporter.retarget(self.config, int(store.scalars[0]["tick"]))
@@ -400,183 +346,26 @@ class MessageStore(StoreKind):
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
 
-    def _note_readers(self, measured: Measured, time: int) -> list[Alert]:
-        """Take what a measurement of that time, microseconds, says about the queues; return the alerts it opens.
-
-        The store looks ahead soon where getters stop or return.
-        """
-        if "queues" not in measured:
-            return []
-        self._take_in(measured)
-        refused, rows = self.monitor.memory.refused_at, self.tables.store.queues
-        refused_at = None if refused is None else refused * clock.TICK
-        if self.readers.note(measured, min(time, self.clock), self.queues, rows, refused_at):
-            self.monitor.look_soon()
-        return unread.check(self, self.clock)
-
-    def _take_in(self, measured: Measured) -> None:
-        """Give rows to queues that the estate lacks, where a measurement finds messages in them: their depths count.
-
-        Their puts and gets are dead letters until the estate has them.
-        """
+    @override
+    def take_in(self, measured: Measured) -> None:
+        # Their puts and gets are dead letters until the estate has them.
         known = set(self.queues)
         new = [own["name"] for own in measured["queues"] if own.get("depth") and own["name"] not in known]
         room = MAX_FOREIGN_QUEUES - (len(known) - len(known.intersection(self._own_queues)))
         if new and room > 0 and self.takes_in_queues:
             self._names = give_queues(self.tables, self._names, list(dict.fromkeys(new))[:room])
 
-    def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
-        """Take a measurement; return the alerts it opens or clears.
-
-        Args:
-            content: any fields of the state record; null counts as absent.
-        """
-        measured = without_nulls(content)
-        is_test = self.is_counted and self.drift.baseline is not None
-        self.found_sizes = self._compare_sizes(measured)
-        sizes_before = read_usage(self.tables.store)["maximum"].copy()
-        self._take_sizes(measured)
-        rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
-        seen, measured = measured, self._with_usage(measured)
-        before = self._compare(measured)
-        self.tested = self.estimate.unmoved(before) if is_test else {}
-        alerts: list[Alert] = []
-        new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
-        if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
-            new_fields = new_fields - {"elems_used"} | {"usage_pct"}
-        holding = self._holding(measured)
-        if is_taken := self._is_taken(measured, holding):
-            self.estimate.note_moved(before, is_believed=bool(measured.get("resync")))
-            alerts = self._take(measured, new_fields, holding)
-        elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
-            known = with_kept(measured, self._whole_record(), self.drift.measured)
-            self.drift.take(new_fields, self._set_baseline(known))
-        now = int(self.tables.store.scalars[0]["clock"])
-        tolerance_pct = self.config.drift_tolerance_pct
-        compared, sizes = self.estimate.unmoved(self._compare(measured)), self._compare_sizes(measured)
-        alerts += judge(
-            self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
-        )
-        if is_taken and self._calls and self.estimate.is_sample and not measured.get("resync"):
-            self.drift.note(before)  # what is corrected is said, and no alert: events do not claim to be complete
-        is_line = (
-            is_taken and self.monitor.memory.estimated_at is None and (holding is None or self.estimate.is_partial)
-        )
-        alerts += self._guard(self._in_use(measured), is_line=is_line)
-        if is_taken and self.monitor.memory.estimated_at is not None:
-            usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
-            self.monitor.look_soon()
-            alerts += self.monitor.tick(self, now // clock.TICK)
-        return alerts + self.monitor.warn(self, now // clock.TICK)
-
-    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_line: bool) -> list[Alert]:
-        """Open the alerts that measured shares call for, whatever the model says; return them.
-
-        Args:
-            is_line: True if a line through such levels says how the store fills, as no flows are known or estimated.
-        """
-        now, alerts = self.clock, list[Alert]()
-        for resource, (used, total) in in_use.items():
-            self.drift.note_share(resource, usage_pct(used, total), self._own_view(resource).usage_pct, now)
-        if in_use or is_line:
-            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_line)
-        for resource, (used, total) in in_use.items():
-            if self.drift.shares[str(resource)].pct >= self.view(resource).watched_pct:
-                alerts += alerting.fire(self, Condition.THRESHOLD, resource, now)
-            if used + LEAST.get(resource.pool, 1) > total and resource in self._usage_rows():
-                alerts += alerting.fire(self, Condition.FULL, resource, now)
-        return alerts + alerting.open_fired(self, now)
-
-    def beyond_pct(self, resource: Resource) -> float:
-        """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
-        share = self.drift.share_of(resource, self.clock)
-        return 0.0 if share is None else share.beyond_pct
-
-    def nearly_full(self) -> Resource | None:
-        """Return the fullest resource that was measured at `CRITICAL_FROM_PCT` and rising, and still is; or None."""
-        now, pressed = self.clock, dict[Resource, float]()
-        for name, share in self.drift.shares.items():
-            resource = Resource.parse(name)
-            if share.is_rising and share.pct >= CRITICAL_FROM_PCT and self.drift.share_of(resource, now) is not None:
-                pct = self.view(resource).usage_pct
-                pressed |= {resource: pct} if pct >= CRITICAL_FROM_PCT - HYSTERESIS_PCT else {}
-        return max(pressed, key=pressed.__getitem__, default=None)
-
-    def _is_taken(self, measured: Measured, holding: Holding | None) -> bool:
-        """Return True if a measurement is taken over, as it asks for that or as events are a sample of what happens."""
-        is_sample = False
-        if holding is not None:
-            scalars, tick = self.tables.store.scalars[0], self.clock // clock.TICK
-            known = int(scalars["messages"])
-            left = int(pools.base_left(self.tables.store, int(scalars["base_messages"])))
-            gap = holding.messages - (known + left if holding.known is None else holding.known)
-            is_sample = self.estimate.note_agreement(tick, gap, self._calls, is_reported=self.is_counted)
-            self.estimate.note_seen(known, round(holding.messages), self.clock)
-            depths, rows = depths_of(measured, self.queues), self.tables.store.queues["depth"]
-            pairs = {name: (int(rows[row]), depths[name]) for row, name in enumerate(self.queues) if name in depths}
-            self.estimate.note_depths(pairs, self.clock)
-            if not is_sample:
-                self.monitor.memory.estimated_at = None
-            if not is_sample and not self.estimate.odd:
-                self.estimate.note(known, holding, self._calls, tick)
-        return is_sample or bool(measured.get("resync"))
-
-    @property
-    def _calls(self) -> int:
-        """Puts and gets of the store that events have reported."""
+    @override
+    def forget(self, surplus: int, depths: Mapping[int, int]) -> list[Alert]:
         store = self.tables.store
-        return int(store.scalars[0]["ages"]) + int(store.queues["gets"][: len(self.queues)].sum())
-
-    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
-        """Make a measurement the baseline, beyond the messages that events know; return the alerts that this causes.
-
-        Messages that are no longer there by the measurement are removed, the oldest first.
-
-        Args:
-            measured: fields of the state record, without nulls.
-            holding: what the store holds by it; None: it does not say how many messages.
-        """
-        state, now = self._whole_record(), self.clock
-        before = int(self.tables.store.scalars[0]["messages"])
-        alerts = self._remove_surplus(measured, holding)
-        dropped = before - int(self.tables.store.scalars[0]["messages"])
-        if dropped:
-            depths = self.tables.store.queues["depth"][: len(self.queues)].tolist()
-            self.estimate.note_dropped(dropped, dict(zip(self.queues, depths, strict=True)))
-        release_gets(self.tables.store)
-        if holding is not None and self._rolls_forward(holding):
-            self.estimate.correct(
-                self.tables, holding, self._calls, max(1, len(self.qmgrs)), self._block_bytes, now // clock.TICK
-            )
-            self.monitor.memory.estimated_at = now // clock.TICK
-        elif holding is not None and self.estimate.is_partial:
-            self.estimate.note(before - dropped, holding, self._calls, now // clock.TICK)
-        baseline = self._set_baseline(completed(measured, state))
-        self.drift.baseline = None
-        self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
-        if measured.get("resync"):
-            self.drift.streak = 0
-        self._set_params()
-        return alerts
-
-    def _remove_surplus(self, measured: Measured, holding: Holding | None) -> list[Alert]:
-        """Remove messages of events that are no longer there by a measurement; the meters count none of them."""
-        store = self.tables.store
-        known = int(store.scalars[0]["messages"])
-        share = min((real / own for own, real in self._known_pools(measured) if own > real), default=1.0)
-        surplus = known - int(known * share)
-        if holding is not None:
-            surplus = max(surplus, known - int(holding.messages))
-        if surplus <= 0:
-            return []
         scalars = store.scalars[0]
         row = int(scalars["bin"])
         lanes = slice(row * meter_rows.COUNTS, (row + 1) * meter_rows.COUNTS)
         counts, lag, is_counted = store.counts[lanes].copy(), int(store.bins[row]["lag"]), self.is_counted
         topic = {name: int(scalars[name]) for name in _OF_TOPIC}
-        by_name = depths_of(measured, self.queues)
-        depths = {row: by_name[name] for row, name in enumerate(self.queues) if name in by_name}
-        expired = surplus_events(store, self._routes, self._base, len(self.queues), surplus, self.clock, depths)
+        expired = measurement.surplus_events(
+            store, self._routes, self._base, len(self.queues), surplus, self.clock, depths
+        )
         scalars["far"] = layout.NEVER
         alerts = self._apply(EventBlock(self.name, expired, {}), 0, len(expired), demands=False)
         store = self.tables.store
@@ -584,83 +373,6 @@ class MessageStore(StoreKind):
         for name, value in topic.items():
             store.scalars[0][name] = value
         return alerts
-
-    def _rolls_forward(self, holding: Holding) -> bool:
-        """Return True if flows are estimated: events report a part of them, or rules say which resource takes them."""
-        return self.estimate.is_partial and (holding.has_rules or int(self.tables.store.scalars[0]["ages"]) > 0)
-
-    @property
-    def _block_bytes(self) -> int:
-        """Bytes of a block of a data set."""
-        return 1
-
-    def _holding(self, measured: Measured) -> Holding | None:
-        """Return what the store holds by a measurement; None: it does not say how many messages."""
-        return self._holding_by_counts(measured)
-
-    def _holding_by_counts(self, measured: Measured) -> Holding | None:
-        """Return the messages that a measurement counts, in all or by queue; None: it does not."""
-        depths = depths_of(measured, self.queues)
-        if "messages" in measured:
-            return Holding(float(measured["messages"]))
-        if len(depths) == len(self.queues) and depths:
-            return Holding(float(sum(depths.values())))
-        return None
-
-    def _by_space(self, measured: Measured, used: int | None, known: int) -> Holding | None:
-        """Return what a store in which one resource fills holds by a measurement.
-
-        Args:
-            measured: fields of the state record, without nulls.
-            used: pages or blocks in use; None: not measured.
-            known: those that events and baseline have.
-        """
-        counted = self._holding_by_counts(measured)
-        each = self.estimate.usual_space(self.tables.store)
-        if counted is not None:
-            is_many = used is not None and counted.messages >= MANY
-            return counted._replace(each=max(1.0, used / counted.messages) if used and is_many else each or 0.0)
-        each = each or 1.0
-        return None if used is None else Holding(used / each, each=each, known=known / each)
-
-    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:  # noqa: ARG002 -- of most kinds
-        """Return (by events alone, measured) of the pools that a measurement has."""
-        return []
-
-    def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
-        """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
-        return self._compare(self._with_usage(without_nulls(measured)))
-
-    @property
-    def _awaits_mix(self) -> bool:
-        """True while the messages held are to say what a baseline takes: each tick asks the kind."""
-        return False
-
-    @property
-    def is_believed(self) -> bool:
-        """True once a measurement was taken over."""
-        return "resynced_at" in (self.drift.baseline or {})
-
-    @property
-    def has_levels_only(self) -> bool:
-        """True if measurements were taken over and no put was ever reported."""
-        return self.is_believed and int(self.tables.store.scalars[0]["ages"]) == 0
-
-    @property
-    def clock(self) -> int:
-        """Latest event time, microseconds since 1970; `kernels.layout.NEVER` before the first event."""
-        return int(self.tables.store.scalars[0]["clock"])
-
-    @property
-    def duplicates(self) -> int:
-        """Number of events that were duplicates."""
-        return int(self.tables.store.scalars[0]["duplicates"])
-
-    def _drift_finding(self, resource: Resource) -> Finding:
-        tolerance_pct, usage_pct = self.config.drift_tolerance_pct, self.view(resource).usage_pct
-        facts = Facts(frozenset(("message_store",)), {"store": self.name}, {"look": self._displays()})
-        actions = self.episodes.runbook.actions(Condition.DRIFT, facts)
-        return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, actions)
 
     def _refresher(self) -> Callable[[Episode, int], Finding]:
         """Return what gives the finding about an open alert as of a time, microseconds.
@@ -714,56 +426,10 @@ class MessageStore(StoreKind):
 
     def _note_getters(self, tick: int) -> list[Alert]:
         """Count the gets of the queue that fills the store; return the record where its getters are back."""
-        return self._tell(self.acts.note_getters(self, tick), tick * clock.TICK) if self.monitor.enabled else []
+        done = self.acts.note_getters(self, tick) if self.monitor.enabled else None
+        return self.episodes.note_done(done, tick * clock.TICK)
 
     # --- what others read ---------------------------------------------------------------------------------------------
-
-    def viewer(self) -> Viewer:
-        """Return what makes findings about the store as it is."""
-        memory, tick = self.monitor.memory, self.clock // clock.TICK
-        rise_began = memory.levels.rise_began
-        if memory.estimated_at is not None and not rise_began:
-            rise_began = int(self.tables.store.tides[meter_rows.TOTAL_TIDE]["began"])
-        by_levels = memory.estimated_at is not None or self.monitor.is_by_levels(self, tick)
-        return Viewer(
-            self.tables.store,
-            self.queues,
-            self.view,
-            self.began,
-            self.readers,
-            rise_began * clock.TICK,
-            self.estate.site.clock,
-            Owned(self._own_queues, self._entries_held),
-            self.episodes.runbook,
-            by_levels=by_levels,
-        )
-
-    def _entries_held(self) -> int | None:
-        """Return the entries that the store holds, each a message; None of a store without entries."""
-        row = next((row for resource, row in self._usage_rows().items() if resource == ENTRIES), None)
-        return None if row is None else int(read_usage(self.tables.store)["used"][row])
-
-    def view(self, resource: Resource) -> ResourceView:
-        """Return the view of a resource of the store, or of the depth of one of its queues."""
-        if resource.pool != Pool.QUEUE:
-            view = self._own_view(resource)
-            view.is_measured = self.drift.share_of(resource, self.clock) is not None
-            view.beyond_pct = self.beyond_pct(resource)
-            return view
-        rows = self.tables.store.queues[: len(self.queues)]
-        row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
-        return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
-
-    def fill_model(self, tick: int) -> FillModel:
-        """Return the fill model as of a tick: here of a store in which one resource fills."""
-        (resource,) = self._usage_rows()
-        return single_resource_model(resource, self.tables.store, tick)
-
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        """Return the usage by resource, in percent of the largest size that the resource may have."""
-        usage = read_usage(self.tables.store)
-        used, maxima = usage["used"].tolist(), usage["maximum"].tolist()
-        return {resource: usage_pct(used[row], maxima[row]) for resource, row in self._usage_rows().items()}
 
     def drain_reports(self) -> list[Report]:
         """Return the reports to a shared store since the last call, in order."""
@@ -775,32 +441,7 @@ class MessageStore(StoreKind):
         self.monitor.forecasts.clear()
         return forecasts
 
-    def _names_of_datasets(self) -> Sequence[str]:
-        """Return the queue managers with a data set of the store."""
-        return self.qmgrs[: self.tables.store.datasets.size]
-
     # --- state -----------------------------------------------------------------------------------------------------
-
-    def state(self) -> MessageStoreState:
-        """Return the state record (docs/state.md)."""
-        record = self._whole_record()
-        return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
-
-    def _whole_record(self) -> MessageStoreState:
-        """Return the state record with what the arrays have and nobody has counted, such as elements by SIZEUSED."""
-        common = common_record(
-            self.name,
-            self.kind,
-            self.tables.store,
-            self.queues,
-            self.readers,
-            self.drift,
-            self.monitor.levels(self),
-            self.monitor.record(self),
-            self.monitor.scores(self),
-            self.estimate.coverage(),
-        )
-        return self._record(common)
 
     def header(self) -> bytes:
         """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""

@@ -41,7 +41,8 @@ def check_kinds(configs: Iterable[type[StoreConfig]], twins: Mapping[str, type[T
         lacking = [part for part, known in parts.items() if config.kind not in known]
         if not lacking and config.kind in MESSAGE_TWINS:
             twin = twins[config.kind]
-            lacking = [name for name in StoreKind.__annotations__ if not hasattr(twin, name)]
+            hooks = (name for name, text in StoreKind.__annotations__.items() if text.startswith("ClassVar"))
+            lacking = [name for name in hooks if not hasattr(twin, name)]
             pools = set(getattr(twin, "resources", ())) - RESOURCES.keys()
             lacking += [f"words of {pool}, in RESOURCES" for pool in sorted(pools)]
         if lacking:

@@ -8,7 +8,7 @@ queue is open).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 from msgspec.structs import asdict
@@ -22,13 +22,13 @@ from twin.alerts.runbook import Facts
 from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
-from twin.events.measured import has_levels
 from twin.forecast.fill_model import put_units
 from twin.records import Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.estimate import Holding
 from twin.stores.kind import copied_params
+from twin.stores.measurement import holding_by_space
 from twin.stores.message_store import MessageStore
 from twin.stores.resources import PAGE_SET as RESOURCES
 from twin.stores.resources import StoreResource, conditions_of
@@ -106,7 +106,7 @@ class PageSetTwin(MessageStore):
             use["status"] = layout.NORMAL
 
     @override
-    def _set_params(self) -> None:
+    def set_params(self) -> None:
         params = self.tables.store.params[0]
         params["kind"] = layout.PAGE_SET
         for name, value in copied_params(self.config).items():
@@ -117,21 +117,20 @@ class PageSetTwin(MessageStore):
 
     @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
-        if op == layout.MEASURE:
-            return self._measure_pages(content)
         if op == layout.ALTER and self._can_alter(content):
             self._alter(content)
         else:
             self.tables.store.scalars["refused_alters"] += 1
         return []
 
-    def _measure_pages(self, measured: dict[str, Any]) -> list[Alert]:
-        """Take a measurement; one of the buffer pool alone sets no baseline. Return the alerts it opens or clears."""
-        pct = measured.pop("buffer_pool_pct", None)
-        if pct is not None:
-            self.buffer_pool_pct = float(pct)  # as it is after a reload: 48 and 48.0 are other bytes of a state record
-            self.drift.measured = sorted({*self.drift.measured, "buffer_pool_pct"})
-        return self._measure(measured) if has_levels(measured) else []
+    @override
+    def levels_of(self, measured: Measured) -> Measured:
+        pct = measured.get("buffer_pool_pct")
+        if pct is None:
+            return measured
+        self.buffer_pool_pct = float(pct)  # as it is after a reload: 48 and 48.0 are other bytes of a state record
+        self.drift.measured = sorted({*self.drift.measured, "buffer_pool_pct"})
+        return cast("Measured", {name: value for name, value in measured.items() if name != "buffer_pool_pct"})
 
     def _can_alter(self, changes: dict[str, Any]) -> bool:
         """Return True if an ALTER is possible.
@@ -153,10 +152,10 @@ class PageSetTwin(MessageStore):
             self._allocate(changes["pages"])
         if _EXPANSION & changes.keys():
             self.tables.store.page_use["status"] = layout.NORMAL
-        self._set_params()
+        self.set_params()
 
     @override
-    def _take_sizes(self, measured: Measured) -> None:
+    def take_sizes(self, measured: Measured) -> None:
         use, total = self.tables.store.page_use, min(measured.get("pages_total") or 0, _MAX_MEASURED)
         if total and total != use[0]["usable"]:
             if total > use[0]["usable"]:
@@ -166,20 +165,20 @@ class PageSetTwin(MessageStore):
             use["expansions"] = measured["expansions"]
 
     @override
-    def _holding(self, measured: Measured) -> Holding | None:
+    def holding(self, measured: Measured) -> Holding | None:
         """Return the messages, by the pages in use where depths do not say, and the pages of one."""
         parts = [measured[name] for name in _PARTS if name in measured]
         used = measured.get("pages_used", sum(parts) if len(parts) == len(_PARTS) else None)
-        return self._by_space(measured, used, self._pages()["pages_used"])
+        return holding_by_space(self, measured, used, self._pages()["pages_used"])
 
     @override
-    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+    def known_pools(self, measured: Measured) -> list[tuple[float, float]]:
         use = self.tables.store.page_use[0]
         used = int(use["persistent"]) + int(use["nonpersistent"])
         return [(float(used), float(measured["pages_used"]))] if "pages_used" in measured else []
 
     @override
-    def _set_baseline(self, measured: Measured) -> Baseline:
+    def set_baseline(self, measured: Measured, holding: Holding | None = None) -> Baseline:
         """Set the baseline; return the state record's `baseline`.
 
         Where only `pages_used` is measured, all pages of the baseline count as persistent, so that a restart drops
@@ -210,7 +209,7 @@ class PageSetTwin(MessageStore):
         }
 
     @override
-    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
+    def compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) of the pages: of the measured fields, the one that differs most."""
         model = self._pages()
         gaps = {name: abs(model[name] - measured[name]) for name in _USED if name in measured}
@@ -220,13 +219,13 @@ class PageSetTwin(MessageStore):
         return {PAGES: (model[worst], measured[worst], model["pages_total"])}
 
     @override
-    def _with_usage(self, measured: Measured) -> Measured:
+    def with_usage(self, measured: Measured) -> Measured:
         if "usage_pct" not in measured or any(name in measured for name in _USED):
             return measured
         return {**measured, "pages_used": round(measured["usage_pct"] / 100 * self._pages()["pages_total"])}
 
     @override
-    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+    def in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
         total = self._pages()["pages_total"]
         parts = [measured[name] for name in _PARTS if name in measured]
         used = max(measured.get("pages_used", 0), sum(parts), total - measured.get("pages_unused", total))
@@ -234,17 +233,17 @@ class PageSetTwin(MessageStore):
         return {PAGES: (used, total)} if is_said and total > 0 else {}
 
     @override
-    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
+    def compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         total = measured.get("pages_total")
         return [] if total is None else [SizeMeasured(str(PAGES), "pages_total", self._pages()["pages_total"], total)]
 
     @override
-    def _own_view(self, resource: Resource) -> Pages:
+    def own_view(self, resource: Resource) -> Pages:
         """Return the view of its pages."""
         return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
     @override
-    def _displays(self) -> tuple[Step, ...]:
+    def displays(self) -> tuple[Step, ...]:
         return (Step("See its pages", "DISPLAY USAGE TYPE(PAGESET)"),)
 
     @staticmethod
@@ -275,7 +274,7 @@ class PageSetTwin(MessageStore):
         return PageSetState(
             **asdict(common) | self._pages() | {"limits_unknown": self._limits_unknown()},
             pages_max=int(page_set.max_usable_pages(store)),
-            usage_pct=self._own_view(PAGES).usage_pct,
+            usage_pct=self.own_view(PAGES).usage_pct,
             expansions=int(use["expansions"]),
             status=EXPAND_STATUS[int(use["status"])],
             demand=PageDemand(puts_per_s=puts_per_s, pages_per_s=pages_per_s),

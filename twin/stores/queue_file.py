@@ -27,6 +27,7 @@ from twin.records import Baseline, BlockDemand, Filler, QueueFileState, StateRec
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.estimate import Holding
+from twin.stores.measurement import holding_by_space
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
 from twin.stores.resources import QUEUE_FILE as RESOURCES
@@ -79,7 +80,7 @@ class QueueFileTwin(MessageStore):
         self.config = replace(self.config, **(attributes | changed))
 
     @override
-    def _set_params(self) -> None:
+    def set_params(self) -> None:
         store = self.tables.store
         params = store.params[0]
         params["kind"] = layout.QUEUE_FILE
@@ -96,11 +97,9 @@ class QueueFileTwin(MessageStore):
 
     @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
-        if op == layout.MEASURE:
-            return self._measure(content)
         if op == layout.ALTER:  # a file above its new MAXFSIZE takes no messages until it is drained
             self.config = replace(self.config, **content)
-            self._set_params()
+            self.set_params()
         else:
             self.tables.store.scalars["refused_alters"] += 1
         return []
@@ -116,54 +115,52 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
-    def _holding(self, measured: Measured) -> Holding | None:
+    def holding(self, measured: Measured) -> Holding | None:
         """Return the messages, by the blocks in use where the depth does not say, and the blocks of one."""
         used = sum(measured[name] for name in _PARTS) if measured.keys() >= set(_PARTS) else None
         model, buffer = self._blocks(), int(self.tables.store.params[0]["p_buffer"])
         if used is None and measured.get("file_bytes"):
             sizes = measured["file_bytes"], model["file_bytes"]
             used, known = (size // queue_file.BLOCK_BYTES + buffer for size in sizes)
-            holding, each = self._by_space(measured, used, known), self.estimate.usual_space(self.tables.store)
+            holding, each = holding_by_space(self, measured, used, known), self.estimate.usual_space(self.tables.store)
             if holding is not None and each is not None:  # a file may have held more before
                 holding = holding._replace(each=min(each, holding.each))
             return holding
-        return self._by_space(measured, used, sum(model[name] for name in _PARTS))
+        return holding_by_space(self, measured, used, sum(model[name] for name in _PARTS))
 
     @override
-    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+    def known_pools(self, measured: Measured) -> list[tuple[float, float]]:
         use = self.tables.store.file_use[0]
         own = {"blocks_persistent": int(use["persistent"]), "blocks_nonpersistent": int(use["nonpersistent"])}
         return [(float(own[name]), float(measured[name])) for name in _PARTS if name in measured]
 
     @override
-    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
-        """Take over a measurement; of a file of which no block was counted its size is what is in use.
+    def to_take(self, measured: Measured, holding: Holding | None) -> Measured:
+        """Return a measurement that is taken over; of a file of which no block was counted its size is what is in use.
 
         DISPLAY QSTATUS has CURFSIZE and no blocks. A file whose queue is empty has none in use, however large it is.
         """
         if measured.keys() & set(_PARTS):
-            return super()._take(measured, new_fields, holding)
+            return measured
         is_sampled = self.estimate.usual_space(self.tables.store) is not None
         if self.estimate.is_partial and holding is not None and is_sampled:
             blocks = round(holding.messages * holding.each)
             known = min(blocks, int(self.tables.store.file_use[0]["nonpersistent"]))
-            measured = {**measured, "blocks_persistent": blocks - known, "blocks_nonpersistent": known}
-            new_fields = new_fields | set(_PARTS)
-        elif "file_bytes" in measured and not self.is_counted:
+            return {**measured, "blocks_persistent": blocks - known, "blocks_nonpersistent": known}
+        if "file_bytes" in measured and not self.is_counted:
             in_file = 0 if measured.get("messages") == 0 else measured["file_bytes"] // queue_file.BLOCK_BYTES
             buffered = int(self.tables.store.params[0]["p_buffer"]) if in_file else 0
-            measured = {**measured, "blocks_persistent": in_file + buffered, "blocks_nonpersistent": 0}
-            new_fields = new_fields | set(_PARTS)
-        return super()._take(measured, new_fields, holding)
+            return {**measured, "blocks_persistent": in_file + buffered, "blocks_nonpersistent": 0}
+        return measured
 
     @override
-    def _take_sizes(self, measured: Measured) -> None:
+    def take_sizes(self, measured: Measured) -> None:
         if limit := measured.get("file_max_bytes"):
             self.config = replace(self.config, max_size=limit)
-            self._set_params()
+            self.set_params()
 
     @override
-    def _set_baseline(self, measured: Measured) -> Baseline:
+    def set_baseline(self, measured: Measured, holding: Holding | None = None) -> Baseline:
         """Set the baseline; return the state record's `baseline`.
 
         Where `messages` is not measured, the baseline has one message per block. The file grows to at least its
@@ -192,7 +189,7 @@ class QueueFileTwin(MessageStore):
         return {name: value if name in measured else None for name, value in excesses.items()}
 
     @override
-    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
+    def compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) of `blocks` (persistent or nonpersistent, whichever differs more) and `file`.
 
         The total is the size of buffers and file as allocated: against the largest size the file may have, up to
@@ -209,7 +206,7 @@ class QueueFileTwin(MessageStore):
         return compared
 
     @override
-    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+    def in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
         """Return (measured, total) of the file.
 
         Of blocks those count that the buffers do not hold, of the size of the file those that the twin has not seen
@@ -230,19 +227,19 @@ class QueueFileTwin(MessageStore):
         return {FILE: (max(0.0, *used), total)} if used else {}
 
     @override
-    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
+    def compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
         real = measured.get("file_max_bytes")
         return [] if real is None else [SizeMeasured(str(FILE), "file_max_bytes", file_max_bytes, real)]
 
     @override
-    def _own_view(self, resource: Resource) -> File:
+    def own_view(self, resource: Resource) -> File:
         """Return the view of its file, or of the blocks of file and buffers."""
         queues = self.tables.store.queues[: len(self.queues)]
         return File(self.config, self.tables.store, queues, resource)
 
     @override
-    def _displays(self) -> tuple[Step, ...]:
+    def displays(self) -> tuple[Step, ...]:
         return (Step("See depth and file", display_queue_status(self.config.queue, "CURDEPTH CURFSIZE CURMAXFS")),)
 
     @staticmethod
@@ -279,7 +276,7 @@ class QueueFileTwin(MessageStore):
         return QueueFileState(
             **asdict(common) | self._blocks(),
             file_max_bytes=file_max_bytes,
-            usage_pct=self._own_view(FILE).usage_pct,
+            usage_pct=self.own_view(FILE).usage_pct,
             demand=BlockDemand(puts_per_s=puts_per_s, blocks_per_s=blocks_per_s),
             log_records=int(use["log_records"]),
             checkpoints=int(use["checkpoints"]),

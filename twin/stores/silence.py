@@ -84,16 +84,19 @@ def find_changes(
     return sorted(changes)
 
 
-def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episodes, store: str, now: int) -> list[Alert]:
+def make_alerts(
+    change: Change, event: np.void, content: bytes, episodes: Episodes, store: str, now: int
+) -> list[Alert]:
     """Open or clear the alert of a queue manager; return what is published.
 
     Args:
         event: its row of EVENT; the time of a heartbeat that reports silence is the wall clock.
-        silent_s: seconds that the heartbeat reports; ignored where the queue manager is heard from again.
+        content: what the heartbeat reports; ignored where the queue manager is heard from again.
         episodes: open alerts of the store; changed.
     """
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:
+        silent_s = msgspec.json.decode(content)["silent_s"]
         finding = _silent_finding(source, store, int(event["time"]), silent_s, episodes.zone, episodes.runbook)
         return episodes.open(finding, now)
     episode = episodes.get(Condition.SOURCE_SILENT, source)

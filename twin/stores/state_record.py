@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from kernels import clock, expiry, layout, meter_rows, meters, pools
+from kernels import clock, layout, meter_rows, meters
 from twin.alerts.readers import QueueFact, Readers
 from twin.events import Measured
 from twin.events.measured import without_nulls
@@ -23,14 +23,9 @@ from twin.records import (
     DataSetState,
     DeepQueue,
     ExpandStatus,
-    ForecastScores,
-    MeasuredLevels,
-    QueueCoverage,
-    StateForecast,
     StateRecord,
     StructureState,
 )
-from twin.stores.drift import Drift
 from twin.units import as_text
 
 Record = TypeVar("Record", bound=StateRecord)
@@ -43,12 +38,12 @@ _MAX_QUEUES = 10
 _COUNTED_ONLY: KnownBy = dict.fromkeys(("bytes", "uncommitted", "in_doubt", "expired_held", "demand"), ())
 _DEMAND_TICKS = 90  # of which the demand is the mean: 15 minutes
 _OF_DATASET = ("blocks_used", "pages_used", "messages")
-_COUNTERS = (  # fields of the record that SCALARS has, too
+COUNTERS = (  # fields of the record that SCALARS has, too
     *("bytes", "uncommitted", "in_doubt", "events", "duplicates", "gaps", "unmatched_gets"),
     *("full_puts", "queue_full_puts", "overfull_puts", "refused_alters"),
 )
-_SCALARS = itemgetter(
-    *map((layout.SCALARS.names or ()).index, ("clock", "messages", "base_messages", "expiring", *_COUNTERS))
+SCALARS = itemgetter(
+    *map((layout.SCALARS.names or ()).index, ("clock", "messages", "base_messages", "expiring", *COUNTERS))
 )
 _OF_SCM = ("used", "ents", "elems", "messages", "aug_dynamic")
 
@@ -125,45 +120,6 @@ def _unknown(known_by: tuple[tuple[str, tuple[frozenset[str], ...]], ...], measu
     return tuple(name for name, sets in ways.items() if not any(fields <= measured for fields in sets))
 
 
-def common_record(
-    store: str,
-    kind: str,
-    arrays: layout.Store,
-    queues: Sequence[str],
-    readers: Readers,
-    drift: Drift,
-    levels: MeasuredLevels | None,
-    forecast: StateForecast | None,
-    scores: ForecastScores | None,
-    coverage: dict[str, QueueCoverage] | None,
-) -> StateRecord:
-    """Return the state record as far as every store with messages has it; `time` is None before the first event."""
-    clock_us, held, base, expiring, *counts = _SCALARS(arrays.scalars[0].item())
-    left = int(pools.base_left(arrays, base)) if base else 0
-    # The messages of a baseline that were not measured are an estimate: one for each of its pages or blocks.
-    is_estimate = drift.baseline is not None and drift.baseline["messages"] is None
-    counters: dict[str, Any] = dict(zip(_COUNTERS, counts, strict=True))
-    return StateRecord(
-        **counters,
-        store=store,
-        kind=kind,
-        time=None if clock_us == layout.NEVER else as_text(clock_us),
-        messages=held + (0 if is_estimate else left),
-        messages_estimated=left if is_estimate else 0,
-        expired_held=int(expiry.count_expired(arrays)) if expiring else 0,
-        queues=_deepest(arrays.queues[: len(queues)], queues, readers, clock_us),
-        baseline=drift.baseline,
-        measured=tuple(drift.measured),
-        drift_pct=drift.pct,
-        fidelity=drift.fidelity,
-        coverage=coverage,
-        sizes_measured=drift.sizes_by_resource(),
-        levels=levels,
-        forecast=forecast,
-        forecast_scores=scores,
-    )
-
-
 def demand_rates(
     store: layout.Store, weights: Callable[[], npt.NDArray[Any]], began: int | None
 ) -> tuple[float, float]:
@@ -199,7 +155,7 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
     )
 
 
-def _deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int) -> tuple[DeepQueue, ...]:
+def deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int) -> tuple[DeepQueue, ...]:
     """Return the ten deepest queues that hold anything, by depth, then name.
 
     Args:

@@ -128,7 +128,7 @@ class StructureTwin(MessageStore):
                 alteration.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
 
     @override
-    def _set_params(self) -> None:
+    def set_params(self) -> None:
         params = self.tables.store.params[0]
         fields = alteration.structure_params(self.config, self.allocation)
         fields |= {name: total for name, total in self.totals.items() if name in fields}
@@ -164,8 +164,6 @@ class StructureTwin(MessageStore):
 
     @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
-        if op == layout.MEASURE:
-            return self._measure(content)
         if op == layout.ALTER and "size" in content and not self.alterable:
             return self._refuse_alters(int(self.tables.store.scalars[0]["clock"]))
         if op == layout.ALTER:
@@ -182,7 +180,7 @@ class StructureTwin(MessageStore):
             if altered.config.coupling_facility != self.config.coupling_facility:
                 self.tables.store.scm["bound"] = 0  # others share the SCM there
         self._assign(altered)
-        self._set_params()
+        self.set_params()
         self._arm_thresholds()
         return []
 
@@ -277,7 +275,7 @@ class StructureTwin(MessageStore):
         altered = alteration.next_allocation(self.config, self.allocation, usage)
         self.auto_alters += altered != self.allocation
         self.allocation = altered
-        self._set_params()
+        self.set_params()
         for row in range(len(self.qmgrs)):
             watch.look(self.tables.store, row)
         return []
@@ -334,20 +332,20 @@ class StructureTwin(MessageStore):
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
     @override
-    def _take_sizes(self, measured: Measured) -> None:
+    def take_sizes(self, measured: Measured) -> None:
         totals = self._rescaled({name: total for name in _TOTALS if (total := measured.get(name))})
         if self.config.scm_max_size and (scm_max := measured.get("scm", {}).get("max")):
             totals["scm_max"] = scm_max
         is_new = any(total > self.totals.get(name, 0) for name, total in totals.items())
         self.totals = {**self.totals, **totals}
         self.allocation = self.allocation._replace(size=totals.get("size", self.allocation.size))
-        self._set_params()
+        self.set_params()
         if is_new:
             self.above_since, self.is_unaltered = None, False
         self._note_level(measured)
         assumed = alteration.assumed_sets(self.config, self.qmgrs)
         measurement.take_data_set_sizes(self.tables.store, self.config.ds_block, self.qmgrs, measured, assumed)
-        self._set_params()
+        self.set_params()
         self._arm_thresholds()
 
     def _rescaled(self, totals: dict[str, int]) -> dict[str, int]:
@@ -383,7 +381,7 @@ class StructureTwin(MessageStore):
         self.is_unaltered = self.is_unaltered or now - self.above_since >= alteration.SEEN_AFTER_US
 
     @override
-    def _holding(self, measured: Measured) -> Holding | None:
+    def holding(self, measured: Measured) -> Holding | None:
         """Return the messages in the structure and in SCM, and the mean length of what takes elements and blocks."""
         entries, elements = measured.get("ents_used"), measured.get("elems_used")
         each = max(1.0, elements / entries) if entries and elements is not None else 2.0
@@ -391,10 +389,10 @@ class StructureTwin(MessageStore):
         used_of_scm = measured.get("scm", {}).get("used") if self.config.scm_max_size else None
         in_scm = 0.0 if used_of_scm is None else used_of_scm / bytes_each
         if entries is None:
-            counted = self._holding_by_counts(measured)
-            return None if counted is None else counted._replace(in_scm=in_scm)
+            counted = measurement.counted_holding(self, measured)
+            return None if counted is None else counted._replace(in_scm=in_scm, has_rules=False)
         sets, blocks = self.tables.store.datasets, list[int]()
-        for row, qmgr in enumerate(self._names_of_datasets()):
+        for row, qmgr in enumerate(self.data_sets):
             used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
             if used is None:
                 blocks = []
@@ -406,30 +404,22 @@ class StructureTwin(MessageStore):
         known = float(pools.entries_in_use(self.tables.store))
         if used_of_scm is not None:
             known += self.scm_used / bytes_each
-        has_rules = used_of_scm is not None or (self.config.offload != "NONE" and bool(blocks))
+        shows_data = elements is not None if self.config.offload == "NONE" else bool(blocks)
+        has_rules = shows_data and (used_of_scm is not None or not self.config.scm_max_size)
         return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules, known)
 
     @override
-    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+    def known_pools(self, measured: Measured) -> list[tuple[float, float]]:
         own, real = self.tables.store.scalars[0], measured
         return [(float(own[name]), float(real[name])) for name in ("ents_used", "elems_used") if name in real]
 
     @property
-    def _block_bytes(self) -> int:
+    @override
+    def block_bytes(self) -> int:
         return self.config.ds_block
 
     @override
-    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
-        alerts = super()._take(measured, new_fields, holding)
-        if holding is not None and self.config.scm_max_size and "used" in measured.get("scm", {}):
-            use, messages = self.tables.store.scm[0], round(holding.in_scm)
-            each = int(pools.elements_of(int(holding.length or self.estimate.length or USUAL_LENGTH)))
-            self.estimate.in_scm = messages - int(use["messages"]), messages * each - int(use["elems"])
-            self._set_params()
-        return alerts
-
-    @override
-    def _with_usage(self, measured: Measured) -> Measured:
+    def with_usage(self, measured: Measured) -> Measured:
         """Return a measurement in which elements that it lacks are as full as the structure.
 
         DISPLAY CFSTATUS has entries, and SIZEUSED as `usage_pct`. A coupling facility counts entries and elements, no
@@ -455,16 +445,20 @@ class StructureTwin(MessageStore):
         return min(int(used), round(elements))
 
     @override
-    def _set_baseline(self, measured: Measured) -> Baseline:
+    def set_baseline(self, measured: Measured, holding: Holding | None = None) -> Baseline:
+        if holding is not None and self.config.scm_max_size and "used" in measured.get("scm", {}):
+            use, messages = self.tables.store.scm[0], round(holding.in_scm)
+            each = int(pools.elements_of(int(holding.length or self.estimate.length or USUAL_LENGTH)))
+            self.estimate.in_scm = messages - int(use["messages"]), messages * each - int(use["elems"])
         return measurement.set_structure_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
 
     @override
-    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
+    def compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         return measurement.compare_structure(self.tables.store, self.qmgrs, measured)
 
     @override
-    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
-        compared = self._compare(measured).items()
+    def in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        compared = self.compare(measured).items()
         return {resource: (used, total) for resource, (_, used, total) in compared if total > 0}
 
     @property
@@ -491,11 +485,11 @@ class StructureTwin(MessageStore):
         return row
 
     @override
-    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
+    def compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         return measurement.compare_structure_sizes(self.tables.store, self.allocation.size, self.qmgrs, measured)
 
     @override
-    def _own_view(self, resource: Resource) -> ResourceView:
+    def own_view(self, resource: Resource) -> ResourceView:
         counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
         room = room_to_grow(self.estate, self.config, self.allocation.size)
         return structure_resource(
@@ -503,7 +497,7 @@ class StructureTwin(MessageStore):
         )
 
     @override
-    def _displays(self) -> tuple[Step, ...]:
+    def displays(self) -> tuple[Step, ...]:
         return (
             Step("See entries and size", display_structure_status(self.config)),
             Step("See what is allocated", display_structure(self.config.policy_name)),
@@ -525,9 +519,9 @@ class StructureTwin(MessageStore):
         return config, (ENTRIES, ELEMENTS, Resource(Pool.SMDS, qmgr))
 
     @override
-    def _usage_rows(self) -> dict[Resource, int]:
-        sets = {Resource(Pool.SMDS, qmgr): DATA_SET.row + row for row, qmgr in enumerate(self._names_of_datasets())}
-        return super()._usage_rows() | sets
+    def usage_rows(self) -> dict[Resource, int]:
+        sets = {Resource(Pool.SMDS, qmgr): DATA_SET.row + row for row, qmgr in enumerate(self.data_sets)}
+        return super().usage_rows() | sets
 
     @override
     def fill_model(self, tick: int) -> FillModel:

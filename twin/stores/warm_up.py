@@ -21,8 +21,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, ticks
+from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, meters, pools, queue_file, ticks
 from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
+from kernels.meter_rows import STOCK_SHIFT
 from twin.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
@@ -172,6 +173,9 @@ def _run(estate: Estate, name: str) -> None:
     expiry.scan(again.tables.store, int(expiry.next_expiry(again.tables.store, 0)))
     expiry.count_expired(again.tables.store)
     pools.base_left(again.tables.store, 0)
+    pools.elements_of(1)
+    meters.class_of(1)
+    layout.touch(again.tables.store.stocks_dirty, 0, STOCK_SHIFT)
     queue_file.needed_at_checkpoint(again.tables.store)
     queue_file.pass_time(again.tables.store, 0, 1)
     ticks.turn_back(again.tables.store, int(events["time"][0]), 1)

@@ -707,7 +707,7 @@ class Drift {
   }
 
   draw() {
-    const stores = [...state.stores.values()].filter((store) => store.fields.drift_pct != null || store.fields.gaps || store.fields.unmatched_gets || store.fields.baseline)
+    const stores = [...state.stores.values()].filter((store) => store.fields.drift_pct != null || store.fields.gaps || store.fields.unmatched_gets || store.fields.baseline || store.seen)
       .sort((a, b) => Math.abs(b.fields.drift_pct || 0) - Math.abs(a.fields.drift_pct || 0) || byUrgency(a, b));
     const measured = stores.filter((store) => store.fields.drift_pct != null).length;
     setText(this.note, measured ? "The twin less the measurement, in percent of the total, for the worst resource. A drift alert opens when it stays beyond the tolerance for three measurements, or when fewer than three of four matched in 24 hours."
@@ -721,7 +721,8 @@ class Drift {
       setText(row.link, store.store);
       setAttribute(row.link, "href", linkOf(store.store));
       [percent(fields.drift_pct, 2), shareText(fields.fidelity), count(fields.unmatched_gets || 0), count(fields.gaps || 0)].forEach((text, i) => setText(row.cells[i], text));
-      setText(row.base, fields.baseline ? Object.entries(fields.baseline).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${count(value)}`).join(", ") : "none");
+      const base = fields.baseline ? Object.entries(fields.baseline).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${count(value)}`).join(", ") : "none";
+      setText(row.base, store.seen ? `${store.seen}; baseline: ${base}` : base);
     });
   }
 }

@@ -440,6 +440,15 @@ def test_what_was_not_measured_has_no_usage_and_says_so():
     assert model.history("QM01/PS04")["pct"] == {}
 
 
+def test_a_store_of_which_a_part_is_reported_says_which():
+    share = {"share": 0.2, "low": 0.17, "high": 0.24}
+    coverage = {"ORDERS": {"puts_seen": share, "gets_seen": None, "since": "2026-11-20T12:00:00Z"}}
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 900, coverage=coverage))])
+    (store,) = changes(model)["stores"]
+    assert store["seen"] == "20 % of the puts of ORDERS are seen"
+
+
 def test_a_store_of_a_kind_that_is_not_known_is_shown_without_resources():
     assert resources_of({"kind": "channel"}) == []
 

@@ -2,7 +2,7 @@
 
 The first cases of the tuning set of those scenarios whose rises often turn back are played with one part of the model
 switched off at a time: on the others most parts have nothing to do. With real loads, so are the first of their tuning
-set. `make score` writes the tables into docs/foresight-appendix.md.
+set. `make score` writes the tables into tests/tools/score/appendix.md.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ _WEAK = ("static 80 %, structure", "static 85 %", "straight line, 6 h")  # rules
 _REAL_TEXT = """What is put are counts that a real system produced, series of the Numenta Anomaly Benchmark
 ([how](scorecard.md#real-loads)). The forecast was tuned on the tuning series and never on the held-out series."""
 ABLATED, ABLATED_REAL = "simulated loads", "real loads"
-APPENDIX = "foresight-appendix.md"
+APPENDIX = "tests/tools/score/appendix.md"  # beside docs/: figures for who works on the forecast, no page of the site
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,14 @@ def write(
         _ablation(run),
         _foot(run),
     ]
-    for target, parts in ((path, page), (docs / APPENDIX, appendix)):
-        target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    path.write_text(_joined(page), encoding="utf-8")
+    links = re.sub(r"\]\((?=[a-z/-]+\.(md|svg))", "](../../../docs/", _joined(appendix))
+    (docs.parent / APPENDIX).write_text(links, encoding="utf-8")
     return path
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 _APPENDIX_HEAD = """# Foresight: appendix
@@ -105,7 +111,7 @@ simulated, {hard} of them of hard classes, on which a straight line fails: {even
 ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
 which shares no random number with it.
 
-[Scorecard](scorecard.md) defines the terms, the other rules and the cases; the [appendix]({APPENDIX}) has all other
+[Scorecard](scorecard.md) defines the terms, the other rules and the cases. `{APPENDIX}` has all other
 figures: targets, all rules, real loads, an oracle, probabilities, classes and scenarios.
 
 In brackets: the interval that contains a figure with 95 % confidence, from {RESAMPLES:,} draws of as many recordings
@@ -155,7 +161,7 @@ def _forecast(scores: Sequence[CaseScore], loads: Loads) -> str:
 
 Only alarms of `full-forecast` and `full` count here. In the rows "real", "queues" and "laws", what
 is put are [counts that real systems produced](scorecard.md#real-loads). Of {reached + missed}
-[targets]({APPENDIX}#targets) {reached} are reached and {missed} missed.
+targets {reached} are reached and {missed} missed.
 
 {markdown(head, lines)}
 

@@ -71,8 +71,11 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
     loads = dict.fromkeys(("real, tuning series", "laws, held-out series"), scores)
     month = f"{BEGIN}\na month\n{END}"
-    (tmp_path / "foresight.md").write_text(f"old\n{month}\nold\n", encoding="utf-8")
-    path = page.write(run, scores, tmp_path, loads)
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (tmp_path / page.APPENDIX).parent.mkdir(parents=True)
+    (docs / "foresight.md").write_text(f"old\n{month}\nold\n", encoding="utf-8")
+    path = page.write(run, scores, docs, loads)
     text = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line)
     rows = {row[0]: row[1:] for row in cells}
