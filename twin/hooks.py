@@ -1,4 +1,4 @@
-"""What other distributions add to mqtwin, by entry points of their metadata: see docs/hooks.md."""
+"""Additions of other distributions to mqtwin, by entry points of their metadata: see docs/hooks.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class WithAdded(Mapping[str, T]):
-    """What mqtwin has of a kind by name, and behind it what is added: that is imported at the first look.
+    """Things of a kind by name, those of mqtwin and behind them those that are added, imported at the first look.
 
     Args:
         group: group of the entry points.
