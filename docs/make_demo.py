@@ -1,4 +1,4 @@
-"""`python -m docs.make_demo`: the night of `mqtwin demo --recorded` and of demo.html: `deploy/console/night.json.gz`.
+"""`python -m docs.make_demo`: the night of `mqtwin demo --recorded` and of demo.html, in the package of the console.
 
 The three structures of the live demo, played once: what the console shows of each minute, usage over the night, answers
 to what-if at some moments with one change each, and what would have helped. It takes some minutes.
@@ -66,7 +66,7 @@ def _night(timeline: Timeline, past: PastTwins) -> Night:
     asked = [max(time for time in times if time <= first_full / SECOND - before) for before in ASKED_BEFORE_S]
     return Night(
         moments=moments,
-        shown=[_shown(past, time, parts) for time in times],
+        shown=[_moment(past, time, parts) for time in times],
         parts=[msgspec.Raw(part) for part in parts],
         history={name: past.history(name) for name in sorted(timeline.estate.stores)},
         asked={store: asked},
@@ -80,7 +80,7 @@ def _span_s(past: PastTwins) -> int:
     return round(past.moments.times[-1] - past.moments.times[0])
 
 
-def _shown(past: PastTwins, time: float, parts: dict[bytes, int]) -> Shown:
+def _moment(past: PastTwins, time: float, parts: dict[bytes, int]) -> Shown:
     """Return what the page shows of a moment; stores and incidents as places in the parts, which most moments share."""
     extra = {"clients": 1, "what_if": True, "recording": "a recorded night", "has_past": True, "takes_notes": False}
     content = msgspec.json.decode(past.model_at(time).changes(0, extra)[1], type=dict[str, msgspec.Raw])
@@ -127,10 +127,14 @@ def _lines(timeline: Timeline, records: list[tuple[int, AlertRecord]]) -> list[L
     ):
         time, cause = min(own for own in pages[store] if own[0] > full - 3600 * SECOND)
         lines.append(_line(timeline, time, f"mqtwin pages, {_minutes(full - time)} before: {cause}"))
-        said = [own for own, record in records if _is_threshold(record, store) and full - 3600 * SECOND < own < full]
+        thresholds = [
+            own for own, record in records if _is_threshold(record, store) and full - 3600 * SECOND < own < full
+        ]
         threshold = f"FULLTHRESHOLD({timeline.estate.stores[store].full_threshold}) of {store}"
-        if said:
-            lines.append(_line(timeline, said[0], f"{threshold} is passed, {_minutes(full - said[0])} before"))
+        if thresholds:
+            lines.append(
+                _line(timeline, thresholds[0], f"{threshold} is passed, {_minutes(full - thresholds[0])} before")
+            )
         else:
             lines.append(
                 _line(

@@ -1,4 +1,4 @@
-"""What other distributions add: the page, errors, and the example, installed and run."""
+"""Additions of other distributions: the page, errors, and the example, installed and run."""
 
 from __future__ import annotations
 

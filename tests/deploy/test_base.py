@@ -170,6 +170,6 @@ def test_what_needs_kafka_or_spark_says_so_in_one_line(estate: str):
     lines = [line.replace("ESTATE", estate) for line in NEED_STREAM]
     for line, (status, printed, errors) in zip(lines, mqtwin(*lines), strict=True):
         assert (status, printed) == (2, ""), line
-        said = errors.splitlines()[-1]  # a warning about the estate may be before it
-        assert said.startswith("mqtwin: this needs Kafka or Spark, and "), line
-        assert said.endswith(" is not installed; expected: pip install 'mqtwin[stream]'")
+        complaint = errors.splitlines()[-1]  # a warning about the estate may be before it
+        assert complaint.startswith("mqtwin: this needs Kafka or Spark, and "), line
+        assert complaint.endswith(" is not installed; expected: pip install 'mqtwin[stream]'")
