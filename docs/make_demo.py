@@ -127,14 +127,10 @@ def _lines(timeline: Timeline, records: list[tuple[int, AlertRecord]]) -> list[L
     ):
         time, cause = min(own for own in pages[store] if own[0] > full - 3600 * SECOND)
         lines.append(_line(timeline, time, f"mqtwin pages, {_minutes(full - time)} before: {cause}"))
-        thresholds = [
-            own for own, record in records if _is_threshold(record, store) and full - 3600 * SECOND < own < full
-        ]
+        passed = [own for own, record in records if _is_threshold(record, store) and full - 3600 * SECOND < own < full]
         threshold = f"FULLTHRESHOLD({timeline.estate.stores[store].full_threshold}) of {store}"
-        if thresholds:
-            lines.append(
-                _line(timeline, thresholds[0], f"{threshold} is passed, {_minutes(full - thresholds[0])} before")
-            )
+        if passed:
+            lines.append(_line(timeline, passed[0], f"{threshold} is passed, {_minutes(full - passed[0])} before"))
         else:
             lines.append(
                 _line(
