@@ -508,8 +508,11 @@ def test_intervals_of_a_store_whose_rates_change_come_nearer_to_four_fifths(
     monkeypatch.setattr(Outcomes, "note_full", on_full)
     for _ in range(16):
         story.go_on(5, puts=10, gets=10)
-        while story.state()["usage_pct"] < 99:
-            story.go_on(10, puts=max(1, round(3 * float(rng.lognormal(0, deviation)))), gets=0)
+        minute, puts = 0, 0
+        while story.state()["usage_pct"] < 99:  # full is when a put is refused: as soon as there is no room
+            puts = puts if minute % 10 else max(1, round(3 * float(rng.lognormal(0, deviation))))
+            story.go_on(1, puts=puts, gets=0)
+            minute += 1
         story.send("PUT", time=story.time + SECOND_US, length=800, reason=2192)
         story.send("CLEAR", time=story.time + 2 * SECOND_US)
         story.go_on(15, puts=10, gets=10)
