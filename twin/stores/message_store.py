@@ -28,6 +28,7 @@ from twin.conditions import ENTRIES, Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
+from twin.events.fields import OPS, PLAN
 from twin.events.measured import has_levels, without_nulls
 from twin.forecast import rises
 from twin.forecast.fill_model import FillModel, single_resource_model
@@ -137,7 +138,7 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
+        self.monitor = self._new_monitor(ForecastMemory())
         self.episodes = Episodes(
             self.name,
             refreshed=self._refresher(),
@@ -162,7 +163,7 @@ class MessageStore(StoreKind):
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
-        self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
+        self.monitor = self._new_monitor(header.forecasts)
         self.episodes = Episodes(
             self.name,
             header.episodes,
@@ -181,6 +182,10 @@ class MessageStore(StoreKind):
         known = {field.name for field in fields(self.config)}  # an earlier release had others
         attributes = {name: value for name, value in header.attributes.items() if name in known}
         self._take_over(header.described, attributes, header.kind_state)
+
+    def _new_monitor(self, memory: ForecastMemory) -> ForecastMonitor:
+        planned = self.estate.planned.get(self.name, ())
+        return ForecastMonitor(memory, enabled=self._forecasts, planned=planned, zone=self.estate.site.clock)
 
     def _register(self, estate: Estate) -> None:
         """Assign rows to the store's routes, queue managers and queues, and reserve those of its meters."""
@@ -329,7 +334,7 @@ class MessageStore(StoreKind):
             if reason == event_loop.FIRED:
                 alerting.open_fired(self)
             elif reason == event_loop.CONTROL:
-                raise ValueError(f"{layout.OPS[events[row]['op']]} is not a demand; expected: an operation on a queue")
+                raise ValueError(f"{OPS[events[row]['op']]} is not a demand; expected: an operation on a queue")
         return ages
 
     def _advance(self, events: Array, row: int, demands: bool, ages: Array) -> tuple[int, int, list[Alert]]:
@@ -385,8 +390,11 @@ class MessageStore(StoreKind):
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
-        """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
+        """Apply an ALTER, REBUILD, MEASURE or PLAN; then check every condition, as limits may have changed."""
         content, op, alerts = msgspec.json.decode(extra), int(event["op"]), list[Alert]()
+        if op == PLAN:
+            self.monitor.plans.note(content, self.clock)
+            return []
         if op == layout.MEASURE:
             alerts = self._note_readers(without_nulls(content), int(event["time"]))
         if op != layout.MEASURE or has_levels(content):
@@ -412,7 +420,8 @@ class MessageStore(StoreKind):
         refused_at = None if refused is None else refused * clock.TICK
         if self.readers.note(measured, min(time, self.clock), self.queues, rows, refused_at):
             self.monitor.look_soon()
-        return unread.check(self, self.clock)
+        self.monitor.plans.forget_absences(self.readers, self.clock)
+        return unread.check(self, self.clock, self.monitor.plans.away(self.clock))
 
     def _take_in(self, measured: Measured) -> None:
         """Give rows to queues that the estate lacks, where a measurement finds messages in them: their depths count.
@@ -799,6 +808,7 @@ class MessageStore(StoreKind):
             self.monitor.record(self),
             self.monitor.scores(self),
             self.estimate.coverage(),
+            self.monitor.plans.record(self.clock),
         )
         return self._record(common)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kernels import clock, expiry, layout, meter_rows, meters, pools
@@ -25,6 +26,7 @@ from twin.records import (
     ExpandStatus,
     ForecastScores,
     MeasuredLevels,
+    PlannedWork,
     QueueCoverage,
     StateForecast,
     StateRecord,
@@ -136,6 +138,7 @@ def common_record(
     forecast: StateForecast | None,
     scores: ForecastScores | None,
     coverage: dict[str, QueueCoverage] | None,
+    plans: tuple[PlannedWork, ...] = (),
 ) -> StateRecord:
     """Return the state record as far as every store with messages has it; `time` is None before the first event."""
     clock_us, held, base, expiring, *counts = _SCALARS(arrays.scalars[0].item())
@@ -161,6 +164,7 @@ def common_record(
         levels=levels,
         forecast=forecast,
         forecast_scores=scores,
+        plans=plans or UNSET,
     )
 
 
