@@ -24,7 +24,6 @@ import yaml
 
 from deploy.metrics.catalogue import CATALOGUE, RESOURCE, STORE
 from docs.make_asyncapi import asyncapi
-from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from streams.query import report_records
 from streams.query.report_records import ReadMark, ReportFields, ReportRecord
@@ -42,7 +41,7 @@ from twin.estate.model import (
 )
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import Reason
-from twin.events.fields import FIELDS, SILENT, Event, Field, Kind
+from twin.events.fields import FIELDS, OPS, SILENT, Event, Field, Kind
 from twin.events.measured import (
     MAX_ASKED,
     MAX_NAME,
@@ -78,6 +77,7 @@ Schema = dict[str, Any]
 _HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
+    "StateRecord": ("plans",),
     "DeepQueue": tuple(field.name for field in msgspec.structs.fields(DeepQueue) if field.default is msgspec.UNSET),
 }
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
@@ -207,7 +207,8 @@ def _state() -> Schema:
     common["properties"]["kind"] |= {"enum": list(STATES)}
     for kind, record in STATES.items():
         own = defs.pop(record.__name__)
-        own["properties"] = {name: value for name, value in own["properties"].items() if name not in common["required"]}
+        shared = common["properties"]
+        own["properties"] = {name: value for name, value in own["properties"].items() if name not in shared}
         own["required"] = list(own["properties"])
         defs[kind] = own
     common["allOf"] = [_when({"properties": {"kind": {"const": kind}}}, {"$ref": f"#/$defs/{kind}"}) for kind in STATES]
@@ -336,6 +337,8 @@ def _event_field(field: Field) -> Schema:
         return {"oneOf": [text, {"type": "integer", "minimum": TIME_LOW, "maximum": TIME_HIGH - 1}]}
     if field.name == "op":
         return {"enum": list(OPS)}
+    if field.name == "plan":
+        return {}  # in other events anything
     kind, low, high = _KINDS[field.kind]
     bounds = {} if field.high is None else {low: field.low, high: field.high}
     default = {"default": _DEFAULTS[field.name]} if field.name in _DEFAULTS else {}
@@ -362,6 +365,10 @@ def _event() -> Schema:
             {"required": ["op", "direct"], "properties": {"op": {"const": "PUT"}, "direct": {"const": True}}},
             {"properties": {"uow": {"type": "null"}}},
             "a put to a waiting getter is outside syncpoint",
+        ),
+        _when(
+            {"required": ["op"], "properties": {"op": {"const": "PLAN"}}},
+            {"properties": {"plan": {"type": "object"}}},
         ),
         _when(
             {"required": ["msgid"], "properties": {"msgid": {"type": "string"}}},

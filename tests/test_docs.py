@@ -25,7 +25,7 @@ from docs.make_numbers import passages
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw
 from docs.passages import Passage
-from kernels import OPS, pools
+from kernels import pools
 from streams.host.resources import RESOURCE_FIGURES
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
 from streams.kafka.transactions import HeldRecords
@@ -37,6 +37,7 @@ from twin.conditions import Condition
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.events import CONTENT_TYPES, Decoder
+from twin.events.fields import OPS
 from twin.feeds import FORMATS
 from twin.simulation import SCENARIOS, demo_estate
 

@@ -218,15 +218,24 @@ def test_a_state_of_the_code_is_one_of_the_schema(
     states = [msgspec.json.decode(msgspec.json.encode(twin.state()))]
     put = PUT | {"qmgr": qmgr, "queue": queue}
     measure = {"time": PUT["time"], "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
-    decoded = Decoder(estate).json([msgspec.json.encode(event) for event in (put, put | {"length": 70_000}, measure)])
+    times = {"from": "2026-11-20T13:00:00Z", "until": "2026-11-20T14:00:00Z"}
+    plan = {
+        "time": PUT["time"],
+        "qmgr": qmgr,
+        "op": "PLAN",
+        "store": store,
+        "plan": {"id": "A", "messages": 1, **times},
+    }
+    events = (put, put | {"length": 70_000}, measure, plan)
+    decoded = Decoder(estate).json([msgspec.json.encode(event) for event in events])
     for block in decoded.blocks(estate):
         twin.apply(block)
     states.append(msgspec.json.decode(msgspec.json.encode(twin.state())))
     fields = schema("state")
     for state in states:
         validator("state").validate(state)
-        assert set(state) == set(fields["properties"]) | set(fields["$defs"][twin.kind]["properties"])
-    assert states[1]["messages"]
+        assert set(state) | {"plans"} == set(fields["properties"]) | set(fields["$defs"][twin.kind]["properties"])
+    assert states[1]["messages"] and states[1]["plans"] and "plans" not in states[0]
 
 
 @pytest.mark.parametrize(
@@ -299,6 +308,7 @@ BASES = [
     *(PUT, GET, GET | {"op": "COMMIT", "uow": "u"}, {**STORE, "op": "HEARTBEAT"}),
     *({**STORE, "op": "ALTER", "attributes": {}}, {**STORE, "op": "REBUILD"}),
     {**STORE, "op": "MEASURE", "measured": {"messages": 1}},
+    {**STORE, "op": "PLAN", "plan": {"id": "A", "cancelled": True}},
 ]
 
 
@@ -327,7 +337,7 @@ def taken_by_the_decoder(rules: Rules, event: dict[str, Any]) -> bool:
         known = event | {name: STORE[name] for name in ("qmgr", "store") if isinstance(event.get(name), str)}
         if error.reason in ROUTING and known != event:
             return taken_by_the_decoder(rules, known)  # what else is wrong with it
-        return error.reason in ROUTING | {Reason.BAD_ATTRIBUTES}
+        return error.reason in ROUTING | {Reason.BAD_ATTRIBUTES, Reason.BAD_PLAN}
     return True
 
 

@@ -125,6 +125,7 @@ class Condition(StrEnum):
     SOURCE_SILENT = "source-silent", Rule(DATA, 1, HEARTBEAT, INFO, OWN_RULES, (Pool.SOURCE,))
     IN_DOUBT = "in-doubt", Rule(DATA, 2, TICK, WARNING, OWN_RULES, (Pool.UNITS,))
     SCM_OVERRUN = "scm-overrun", Rule(FILLING, 11, TICK, VARIES, OWN_RULES, (Pool.SCM,))
+    PLAN_DOES_NOT_FIT = "plan-does-not-fit", Rule(FILLING, -1, TICK, INFO, OWN_RULES, _FORESEEN)
     FAULT_WAIT = "fault-wait", Rule(FILLING, 9, TICK, INFO, OWN_RULES, (Pool.SCM,))
 
 

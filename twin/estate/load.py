@@ -7,10 +7,11 @@ from os import PathLike
 from pathlib import Path
 
 from twin.estate.advice import warnings
-from twin.estate.errors import EstateError, Problems
+from twin.estate.errors import EstateError, Problems, known_hint, show
 from twin.estate.model import StoreConfig
 from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
 from twin.estate.past_rises import read_history
+from twin.estate.planned import MAX_PLANS, Cancelled, Plan, read_plan
 from twin.estate.queues import (
     LocalQueue,
     StorageClass,
@@ -78,6 +79,8 @@ def load_estate(path: str | PathLike[str]) -> Estate:
             f"{file}: it describes no store; describe a structure, page set, queue file or uniform cluster"
         )
     stores = dict(sorted(stores.items()))
+    planned = _planned(sources, stores)
+    problems.raise_all()
     holding = [*in_structures.items(), *in_page_sets.items()]
     placed = [(queue, store) for store, queues in holding for queue in queues]
     placed += [(queue, queue.key) for queue in distributed]
@@ -94,8 +97,35 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         history={} if toml.history is None else read_history(toml.history),
         site=toml.site,
         runbook=toml.runbook,
+        planned=planned,
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
+
+
+def _planned(sources: Sources, stores: Mapping[str, StoreConfig]) -> dict[str, tuple[Plan, ...]]:
+    """Return the plans of the file by store, in its order; errors are collected."""
+    by_store: dict[str, list[Plan]] = {}
+    for place, table in enumerate(sources.toml.planned):
+        where = f"{sources.toml.file}: planned[{place}]"
+        with sources.problems.collect():
+            name = table.get("store")
+            if not isinstance(name, str) or name not in stores:
+                raise EstateError(
+                    f"{where}: store = {show(name)}: no store of the estate{known_hint(str(name), stores)}"
+                )
+            try:
+                plan = read_plan({key: value for key, value in table.items() if key != "store"}, stores[name])
+            except EstateError as wrong:
+                raise EstateError(f"{where}: {wrong}") from None
+            if isinstance(plan, Cancelled):
+                raise EstateError(f"{where}: cancelled is of PLAN events; expected: no table")
+            own = by_store.setdefault(name, [])
+            if any(other.id == plan.id for other in own):
+                raise EstateError(f"{where}: id = {show(plan.id)}: another plan of {name} has it")
+            if len(own) == MAX_PLANS:
+                raise EstateError(f"{where}: {name} has {MAX_PLANS} plans already; expected: no more of one store")
+            own.append(plan)
+    return {name: tuple(own) for name, own in sorted(by_store.items())}
 
 
 def _by_kind(sources: Sources, queues: list[LocalQueue]) -> tuple[list[LocalQueue], list[LocalQueue], list[LocalQueue]]:

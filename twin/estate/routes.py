@@ -20,6 +20,7 @@ from twin.decoding import UNREADABLE
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
 from twin.estate.model import QueueManager, Site, StoreConfig
 from twin.estate.past_rises import History
+from twin.estate.planned import Plan
 from twin.estate.runbook import ActionRow
 from twin.units import format_size
 
@@ -57,6 +58,7 @@ class Estate:
         history: past rises, by store.
         site: name and zone of the site.
         runbook: rows of the site's own runbook.
+        planned: planned work, by store.
         queue_routes: index in `routes` by queue manager and queue or alias.
         store_routes: the same by queue manager and store.
     """
@@ -71,6 +73,7 @@ class Estate:
     history: History = field(default_factory=dict)
     site: Site = field(default_factory=Site)
     runbook: tuple[ActionRow, ...] = ()
+    planned: Mapping[str, tuple[Plan, ...]] = field(default_factory=dict)
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
@@ -184,6 +187,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     history: History
     site: Site | None = None
     runbook: tuple[ActionRow, ...] = ()
+    planned: dict[str, tuple[Plan, ...]] = {}
 
 
 class SavedEstateError(ValueError):
@@ -204,6 +208,7 @@ def save_estate(estate: Estate) -> tuple[str, bytes]:
         history=estate.history,
         site=None if estate.site == Site() else estate.site,
         runbook=estate.runbook,
+        planned=dict(estate.planned),
     )
     encoded = msgspec.json.encode(text)
     return hashlib.sha256(encoded).hexdigest(), zlib.compress(encoded)
@@ -227,4 +232,5 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         history=text.history,
         site=text.site or Site(),
         runbook=text.runbook,
+        planned=text.planned,
     )

@@ -28,7 +28,7 @@ from twin.listings import decode, has_lines
 from twin.units import zone_of
 
 SCHEMA = 1
-_TOP = ("schema", "history", "import", "site")
+_TOP = ("schema", "history", "import", "planned", "site")
 _OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
 
 _DEEP = re.compile(
@@ -86,6 +86,7 @@ class TomlEstate:
     history: Path | None = None  # file of `mqtwin warm`
     site: Site = field(default_factory=Site)
     runbook: tuple[ActionRow, ...] = ()
+    planned: tuple[Mapping[str, Any], ...] = ()  # tables of [[planned]], unchecked
 
 
 _MORE_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")  # which JSON leaves as they are
@@ -135,7 +136,12 @@ def read_toml(path: Path) -> TomlEstate:
     with problems.collect():
         site, own = _site(file, content.get("site", {}))
         runbook = () if own is None else read_runbook(path.parent / own)
-    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history, site, runbook)
+    planned = content.get("planned", [])
+    if not isinstance(planned, list) or not all(isinstance(plan, dict) for plan in planned):
+        problems.messages.append(f"{file}: planned = {show(planned)}: must be tables like [[planned]]")
+        planned = []
+    by_section = {name: sections[name] for name in SECTIONS}
+    return TomlEstate(file, imports, by_section, problems, history, site, runbook, tuple(planned))
 
 
 def _site(file: str, table: object) -> tuple[Site, str | None]:

@@ -17,7 +17,7 @@ import pyarrow.ipc
 
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.events import arrow_columns
-from twin.events.fields import FIELD, FIELDS, Kind
+from twin.events.fields import FIELD, FIELDS, OBJECTS, Kind
 from twin.events.refusals import EventError, Reason
 from twin.events.rules import parse
 from twin.units import as_text
@@ -55,6 +55,8 @@ def to_table(events: Iterable[Mapping[str, Any]]) -> pa.Table:
     for number, event in enumerate(events):
         for field in FIELDS:
             value = event.get(field.name)
+            if field.name == "plan" and event.get("op") != "PLAN":
+                value = None  # an unknown field
             if value is not None:
                 try:
                     value = field.checked(value)
@@ -75,7 +77,7 @@ def lines_table(lines: Iterable[bytes]) -> pa.Table:
         time if time >= TIME_LOW else FIELD["time"].checked(sent)  # an integer, or a text left to the exact rules
         for time, sent in zip(read.tolist(), columns["time"], strict=True)
     ]
-    for name in ("attributes", "measured"):
+    for name in OBJECTS:
         columns[name] = [v if v is None else msgspec.json.encode(v).decode() for v in columns[name]]
     return pa.table({name: pa.array(values, ARROW_SCHEMA.field(name).type) for name, values in columns.items()})
 

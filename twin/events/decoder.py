@@ -25,7 +25,7 @@ from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
 from twin.estate import Estate, as_estate
 from twin.events import arrow_columns
 from twin.events.decoded import Array, Decoded, Exact, RejectLog, assemble, describe_failure, merge, one_line
-from twin.events.fields import FIELDS
+from twin.events.fields import FIELDS, OBJECTS
 from twin.events.refusals import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits, Reason, show
 from twin.events.row_text import RowTexts, object_field, rows_as_fields
 from twin.events.rules import Accepted, Fields, Rules, parse
@@ -237,7 +237,7 @@ class Decoder:
             log.append_row(number, int(index[place]), reason, detail, value, length)
 
     def _accept_row(self, fields: dict[str, Any], record: int, log: RejectLog) -> Accepted:
-        objects = {name: object_field(name, fields[name]) for name in ("attributes", "measured") if name in fields}
+        objects = {name: object_field(name, fields[name]) for name in OBJECTS if name in fields}
         accepted = self._rules.apply(Fields(**fields | objects))
         if accepted.extra is not None:
             log.check_objects(record, len(accepted.extra))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Required, TypedDict, get_args, get_o
 
 import pyarrow as pa
 
-from kernels import OPS
+import kernels
 from kernels.json_scan import (
     COUNT_MAX,
     EXPIRY_MAX,
@@ -55,7 +55,11 @@ Op = Literal[
     "ALTER",
     "REBUILD",
     "MEASURE",
+    "PLAN",
 ]
+OPS: tuple[str, ...] = get_args(Op)
+"""Operations by number; from ALTER on the event loop of the kernels leaves them to the twin."""
+PLAN = OPS.index("PLAN")
 
 
 class Kind(Enum):
@@ -182,8 +186,8 @@ class Event(TypedDict, total=False):
     reason: Annotated[int, Field(Kind.INTEGER, pa.int32(), high=REASON_MAX)]
     """MQRC of the call; absent: 0. A PUT with 2192, or 2056 of a distributed queue manager, took no storage: the real
     system was full."""
-    store: Annotated[str, Field(Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE"))]
-    """Required by ALTER, REBUILD and MEASURE. HEARTBEAT and RESTART without it apply to every store of `qmgr`."""
+    store: Annotated[str, Field(Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE", "PLAN"))]
+    """Required by ALTER, REBUILD, MEASURE and PLAN. HEARTBEAT and RESTART without it apply to every store of `qmgr`."""
     attributes: Annotated[
         dict[str, int | float | str | bool | None], Field(Kind.OBJECT, pa.string(), needed_by=("ALTER",))
     ]
@@ -192,6 +196,9 @@ class Event(TypedDict, total=False):
     """Of MEASURE: any fields of the [state record](state.md) of that store, with at least one number; others are
     ignored. Of a HEARTBEAT that reports a [silent source](#silent-sources): `silent_s`, whole seconds without an event
     of `qmgr`; only the job writes it."""
+    plan: Annotated[dict[str, int | float | str | bool | None], Field(Kind.OBJECT, pa.string(), needed_by=("PLAN",))]
+    """Of PLAN: what is expected of the store ([planned work](planned-work.md)), or `{"id": ..., "cancelled": true}`;
+    in other events it is an unknown field."""
 
 
 def _fields_of_an_event() -> tuple[Field, ...]:
@@ -203,9 +210,10 @@ def _fields_of_an_event() -> tuple[Field, ...]:
 FIELDS = _fields_of_an_event()
 SILENT = Field(Kind.INTEGER, pa.int64(), low=1, high=1_000_000_000, name="silent_s")  # of `measured` of a HEARTBEAT
 FIELD = {field.name: field for field in FIELDS}
+OBJECTS = tuple(field.name for field in FIELDS if field.kind is Kind.OBJECT)
 
-if tuple(FIELD) != NAMES or get_args(Op) != OPS:
-    raise ImportError(f"kernels know the fields {NAMES} and {OPS}, twin.events.fields {tuple(FIELD)} and {Op}")
+if tuple(FIELD) != (*NAMES, "plan") or OPS[: len(kernels.OPS)] != kernels.OPS:
+    raise ImportError(f"kernels know the fields {NAMES} and {kernels.OPS}, twin.events.fields {tuple(FIELD)} and {Op}")
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

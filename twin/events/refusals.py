@@ -20,7 +20,7 @@ SHOWN_CHARACTERS = 80  # maximum length of a wrong value in a detail
 MAX_ROWS = 1_000_000  # rows or lines of one record
 MAX_BYTES = 128 * 1024 * 1024  # of a record's Arrow buffers once decompressed
 MAX_EVENT_BYTES = 16 * 1024 * 1024  # of one JSON text or line
-MAX_OBJECT_BYTES = 65_536  # of `attributes` or `measured`, as JSON
+MAX_OBJECT_BYTES = 65_536  # of `attributes`, `measured` or `plan`, as JSON
 MAX_LETTERS = 1_000  # dead letters of one record, each about one event
 DETAIL_CHARACTERS = 1_000  # of a dead letter's detail: Kafka headers count towards the size of a record
 
@@ -65,6 +65,7 @@ class Reason(StrEnum):
         "More events of the record were refused than its limit of dead letters; the detail counts them.",
     )
     BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER or REBUILD do not fit the store."
+    BAD_PLAN = "bad-plan", "The plan of a PLAN does not fit the store, or is not read."
     IMPOSSIBLE_DIRECT = (
         "impossible-direct",
         "A put to a waiting getter inside syncpoint, or of a persistent message on z/OS, which MQ does not make.",
@@ -157,7 +158,7 @@ def maybe_oversized(rows: npt.NDArray[Any], longest: npt.NDArray[Any], sizes: np
 
 
 def check_object_bytes(name: str, size: int) -> None:
-    """Raise EventError (bad-value) if `attributes` or `measured` is too long."""
+    """Raise EventError (bad-value) if `attributes`, `measured` or `plan` is too long."""
     if size > MAX_OBJECT_BYTES:
         raise EventError(
             Reason.BAD_VALUE, f"{name} has {size} bytes; expected: at most {MAX_OBJECT_BYTES} bytes of JSON"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
 from twin.decoding import UNREADABLE
@@ -25,7 +25,8 @@ from twin.estate import (
     UnknownStore,
     parse_attributes,
 )
-from twin.events.fields import FIELDS, SILENT, check_silent
+from twin.estate.planned import Cancelled, read_plan
+from twin.events.fields import FIELDS, OPS, SILENT, check_silent
 from twin.events.measured import check_measured
 from twin.events.refusals import EventError, Reason, check_object_bytes, show
 
@@ -159,7 +160,7 @@ class Rules:
         return routes
 
     def _extra(self, op: Any, values: dict[str, Any]) -> bytes | None:
-        """Return the checked attributes (sizes as integers) or the measurement as JSON; None for other operations."""
+        """Return the checked attributes (sizes as integers), measurement or plan as JSON; None for other operations."""
         config = self._estate.stores[values["store"]]
         if op == "MEASURE":
             measured = values["measured"]
@@ -171,6 +172,13 @@ class Rules:
                         Reason.BAD_VALUE, f"measured.smds names {qmgr}; expected: {', '.join(known)} of {config.name}"
                     )
             return _encoded("measured", measured)
+        if op == "PLAN":
+            try:
+                plan = read_plan(values["plan"], config)
+            except EstateError as error:
+                raise EventError(Reason.BAD_PLAN, f"PLAN of {config.name}: {error}") from None
+            ended = {"id": plan.id, "cancelled": True} if isinstance(plan, Cancelled) else None
+            return _encoded("plan", ended or msgspec.to_builtins(plan))
         if op not in {"ALTER", "REBUILD"}:
             return None
         try:
@@ -195,7 +203,8 @@ def _checked(fields: msgspec.Struct) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for field in FIELDS:
         value = getattr(fields, field.name)
-        values[field.name] = value if value is None else field.checked(value)
+        is_unknown = field.name == "plan" and values["op"] != "PLAN"  # to the fast ways it is in every other event
+        values[field.name] = None if value is None or is_unknown else field.checked(value)
     op = str(values["op"])
     for field in _NEEDED[op]:
         if values[field.name] is None:

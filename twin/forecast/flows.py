@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -190,6 +191,49 @@ class Futures:
     expected: Expected | None = None
 
 
+class Flow(NamedTuple):
+    """Messages that planned work adds to those that stay, or, with a rate below 0, takes from them.
+
+    Attributes:
+        begin, end: ticks from now.
+        rate: messages a tick.
+        size: length class.
+        is_sure: True if nothing is expected to end the rise in this time, or, with a rate below 0, before it.
+    """
+
+    begin: float
+    end: float
+    rate: float
+    size: int
+    is_sure: bool = False
+
+
+def planned_trend(flows: Sequence[Flow], lengths: Array, present: Array) -> tuple[Array, Array]:
+    """Return (f8[steps, CLASSES], messages a tick that planned work adds in each step; f8[steps], share that is left).
+
+    Args:
+        lengths: i8[steps], ticks of each step.
+        present: f8[CLASSES], messages a tick that stay at present: no more of them can end.
+    """
+    ends = np.cumsum(lengths)
+    added, left, ended = np.zeros((lengths.size, CLASSES)), present.copy(), np.zeros(lengths.size)
+    for flow in flows:
+        part = np.maximum(0.0, np.minimum(ends, flow.end) - np.maximum(ends - lengths, flow.begin)) / lengths
+        if flow.rate >= 0.0:
+            added[:, flow.size] += part * flow.rate
+            continue
+        by_class, rest = np.zeros(CLASSES), min(-flow.rate, float(left.sum()))
+        by_class[flow.size] = min(rest, float(left[flow.size]))
+        rest, others = rest - by_class[flow.size], left - by_class
+        if rest > 0.0:
+            by_class += others * (rest / others.sum())
+        left = left - by_class
+        added -= part[:, None] * by_class
+        ended += part * by_class.sum()
+    total = float(present.sum())
+    return added, np.clip(1.0 - ended / total, 0.0, 1.0) if total > 0.0 else np.ones(lengths.size)
+
+
 def futures(
     now: Regime,
     fill: FillModel,
@@ -198,17 +242,21 @@ def futures(
     fine: int = 0,
     longer: float = 0.0,
     trusted: tuple[Trust, int] | None = None,
+    planned: Sequence[Flow] = (),
 ) -> Futures:
     """Draw futures of a regime.
 
     Args:
         longer: as for `steps`.
         trusted: what is known of the puts of earlier days, and the present tick; None: nothing.
+        planned: what planned work adds to the present flows.
     """
     n, lengths, sizes = now.bins.shape[0], steps(horizon, fine, longer), fill.doubts
     some = np.empty(CLASSES, np.int64)
     whole = now.bins[:0] if now.whole is None else now.whole
     some = some[: kernel.find_classes(now.bins if now.whole is None else whole, fill.classes, some)]
+    if planned:
+        some = np.union1d(some, np.array([flow.size for flow in planned], np.int64))
     lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
     block = min(max(n // _MIN_BLOCKS, 1), _MAX_BLOCK)
     if now.whole is not None:
@@ -237,6 +285,10 @@ def futures(
     present = kernel.Present(bins, now.net, now.spread, now.service, now.held, rise, now.lasts)
     weights = fill.weights.take(some)
     kernel.draw(present, weights, sizes, lengths, foretold, _PACES[:PATHS], np.uint64(seed), second, drawn)
+    if planned:
+        added, left = planned_trend(planned, lengths, now.bins[:, :CLASSES].mean(axis=0))
+        drawn.trend[:, : some.size] += added[:, some]
+        drawn.extra[:] *= left
     return Futures(
         classes=some,
         cumulated=drawn.cumulated,

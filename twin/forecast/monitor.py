@@ -12,6 +12,8 @@ not. Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 19
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
 from typing import NamedTuple, Self
 
 import msgspec
@@ -24,7 +26,8 @@ from kernels.usage import leads_to_full
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import Structure
-from twin.forecast import flows, remedies, rises, rule
+from twin.estate.planned import Plan
+from twin.forecast import fits, flows, remedies, rises, rule
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import doubt, evidence, of_model
 from twin.forecast.extension import MIN_LEVELS
@@ -32,6 +35,7 @@ from twin.forecast.flows import Stop, note_stops
 from twin.forecast.levels import Levels, falling_since
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
+from twin.forecast.plans import PlanMemory, Plans
 from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.reading import Reading, how_read, unread_share
 from twin.forecast.refusals import full_now, refusing
@@ -47,6 +51,7 @@ _EASED_PROBABILITY = 0.3  # of full, below which no time until full is said
 _EASED_TICKS = 12  # for which full must have been unlikely before its alert says so
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
+_MOST_TICKS = 6  # between two looks while planned work is under way: what is not as planned is soon seen
 _MAX_KEPT = 4096  # forecasts kept until they are drained
 _FULL_NOW = (0.0, 0.0, 0.0)  # seconds until full
 _NO_TICK = 1 << 62  # behind every tick
@@ -72,6 +77,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         estimated_at: tick of the last measurement, of a store of whose puts and gets events report only a part: the
             flows since then are not known. None: events report all.
         asked: rises that had passed the threshold at the last look, as of `rises.past_threshold`: each is asked once.
+        plans: planned work.
     """
 
     next_look: int = 0
@@ -89,6 +95,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     stops: tuple[Stop, ...] = ()
     asked: tuple[tuple[int, int], ...] = ()
     estimated_at: int | None = None
+    plans: PlanMemory = msgspec.field(default_factory=PlanMemory)
 
 
 class _Summary(NamedTuple):
@@ -129,10 +136,15 @@ class ForecastMonitor:
         memory: what the store's header keeps.
         enabled: False: only the meters are kept.
         forecasts: those made since they were last drained.
+        plans: planned work.
     """
 
-    def __init__(self, memory: ForecastMemory, *, enabled: bool) -> None:
+    def __init__(
+        self, memory: ForecastMemory, *, enabled: bool, planned: Sequence[Plan] = (), zone: tzinfo = UTC
+    ) -> None:
+        """Continue from a memory. planned: plans of the store in the estate; zone: zone of the site."""
         self.memory = memory
+        self.plans = Plans(memory.plans, planned, zone)
         self.enabled = enabled
         self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
 
@@ -186,6 +198,8 @@ class ForecastMonitor:
         params["look_from"] = memory.next_look if self.enabled else _NO_TICK
         params["has_outlook"] = self.enabled and (memory.danger_since is not None or memory.last != ())
         params["seen_full_puts"] = memory.full_puts
+        if self.enabled and self.plans.are_due:
+            params["attended"] = True
 
     def take_puts(self, params: np.void) -> None:
         """Take the puts by half hours that the event loop has noted in a row of PARAMS."""
@@ -194,7 +208,7 @@ class ForecastMonitor:
             return
         if self.enabled:
             for tick, puts in zip(params["noted_ticks"][:noted].tolist(), params["noted_puts"].tolist(), strict=False):
-                self.memory.puts.note(tick, puts)
+                self.memory.puts.note(tick, puts - self.memory.plans.credited)
         params["noted"] = 0
 
     def look_soon(self) -> None:
@@ -213,7 +227,15 @@ class ForecastMonitor:
             self.memory.full_puts, self.memory.refused_at = full_puts, tick
         if not self.enabled:
             return []
-        self.memory.puts.note(tick, int(store.scalars["puts"][0]) + full_puts)
+        is_news = self.plans.tick(view, tick)
+        if is_news:
+            self.memory.next_look, self.memory.asked = 0, ()
+        self.memory.puts.note(tick, int(store.scalars["puts"][0]) + full_puts - self.memory.plans.credited)
+        return fits.check(self.plans, view, tick) + self._foresee(view, tick)
+
+    def _foresee(self, view: ForecastView, tick: int) -> list[Alert]:
+        """Look ahead where it is time; return the alerts of the forecast."""
+        store, is_planned = view.tables.store, any(self.plans.active(tick * TICK))
         episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
         if refused := refusing(view, tick * TICK):
             return self._note_full(view, episode, refused, tick)
@@ -227,14 +249,15 @@ class ForecastMonitor:
             return self._review_levels(view, episode, tick)
         threshold = (view.config.full_threshold if isinstance(view.config, Structure) else 0) or _THRESHOLD
         asked = rises.past_threshold(store, outlook.fill.tides, threshold)
-        is_asked = not set(asked) <= set(self.memory.asked) and not is_full(outlook.fill)
+        is_asked = not is_planned and not set(asked) <= set(self.memory.asked) and not is_full(outlook.fill)
         summary = _Summary.from_outlook(outlook, tick, is_asked=is_asked)
-        self.memory.asked = asked
+        self.memory.asked = () if is_planned else asked
         self._note_look(view, summary)
         self.memory.last = _forecasts(view.name, summary, self.memory.outcomes)
         self.forecasts += self.memory.last
         median = None if summary.times is None else summary.times[1]
-        self.memory.next_look = tick + _cadence(median, view.config.forecast_page_lead_s)
+        ticks = _cadence(median, view.config.forecast_page_lead_s)
+        self.memory.next_look = tick + (min(ticks, _MOST_TICKS) if is_planned else ticks)
         return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
 
     def _note_full(
@@ -328,7 +351,8 @@ class ForecastMonitor:
     def _look_at_flows(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook by flows, those of a sample up to the last measurement."""
         memory, is_sample = self.memory, self.memory.estimated_at is not None
-        return look(view, memory.estimated_at or tick, memory.puts.counts, memory.stops, is_sample=is_sample)
+        looked_at = memory.estimated_at or tick
+        return look(view, looked_at, memory.puts.counts, memory.stops, is_sample=is_sample, plans=self.plans)
 
     def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook of a store from its measured levels."""
@@ -342,6 +366,7 @@ class ForecastMonitor:
         memory, tick = self.memory, now // TICK
         memory.outcomes.turn_back(before, now)
         memory.puts.turn_back(tick)
+        self.plans.turn_back(tick)
         memory.next_look, memory.last = min(memory.next_look, tick), ()
         for name in ("danger_since", "calm_since", "eased_since", "refused_at"):
             since = getattr(memory, name)
@@ -540,7 +565,9 @@ class ForecastMonitor:
         if outcomes.reason and times != _FULL_NOW:
             reasons = (*reasons, outcomes.reason)
         corrected = outcomes.widen(times)
-        return viewer.foreseen(summary.resource, severity, corrected, summary.probability, effects, reasons)
+        finding = viewer.foreseen(summary.resource, severity, corrected, summary.probability, effects, reasons)
+        planned = fits.comment(self.plans, view, self.memory.announced_filler, summary.tick)
+        return finding if not planned else _beginning_with(planned, finding)
 
     def _severity(
         self, view: ForecastView, summary: _Summary, times: tuple[float, float, float], before: str | None
@@ -583,16 +610,25 @@ def _is_refuted(view: ForecastView, outlook: Outlook) -> bool:
 
 
 def look(
-    view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, ...] = (), *, is_sample: bool = False
+    view: ForecastView,
+    tick: int,
+    counts: bytes = b"",
+    stops: tuple[Stop, ...] = (),
+    *,
+    is_sample: bool = False,
+    plans: Plans | None = None,
 ) -> Outlook | None:
     """Return the outlook of a store from a tick on; None while its flows are not known yet.
 
     Args:
         counts: puts by half hours, as of `Puts`; b"": nothing is known of them.
         is_sample: True if events report a part of the puts and gets.
+        plans: planned work; None: there is none.
     """
     store = view.tables.store
     fill = view.fill_model(tick)
+    horizon = int(view.config.forecast_horizon_s / SECONDS)
+    planned, fill = ((), fill) if plans is None else plans.ahead(view, tick, horizon, fill)
     regime = flows.present(store, tick, fill.weights, stops)
     if regime is None:
         return None
@@ -602,13 +638,20 @@ def look(
         fill,
         regime,
         tick,
-        int(view.config.forecast_horizon_s / SECONDS),
+        horizon,
         doubt(view, fill),
         longer=flows.LONGER,
-        trusted=trust(counts),
+        trusted=None if planned else trust(counts),
         wanders=wandering(counts),
         reading=how_read(view, tick, is_sample=is_sample),
+        planned=planned,
     )
+
+
+def _beginning_with(sentence: str, finding: Finding) -> Finding:
+    """Return a finding whose cause begins with a sentence, given without its point."""
+    headline = finding.headline or finding.cause.partition(". ")[0].removesuffix(".")
+    return msgspec.structs.replace(finding, headline=headline, why=sentence, cause=f"{sentence}. {finding.cause}")
 
 
 def _not_yet(times: tuple[float, float, float]) -> tuple[float, float, float]:

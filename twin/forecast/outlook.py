@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from kernels.layout import Store
 from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
-from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
+from twin.forecast.flows import LATER, PATHS, Flow, Futures, Regime, futures
 from twin.forecast.rates import SPANS, Trust
 from twin.forecast.reading import READ, Reading
 from twin.forecast.rises import Past, Rise, chance_beyond_past, chance_to_last, past_of, tide_of, under_way
@@ -31,6 +32,8 @@ SECONDS = TICK // 1_000_000  # of a bin
 FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
 _MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
+_ANNOUNCED = 0.95  # chance that a rise lasts as long as it is announced [assumed]
+_MAIN = 0.5  # of the growth, from which what is announced is what fills [assumed]
 _FEW = 0.3  # past rises, by weight, below which none is like the present one
 
 
@@ -158,6 +161,7 @@ def look_ahead(
     trusted: Trust | None = None,
     wanders: Array | None = None,
     reading: Reading = READ,
+    planned: Sequence[Flow] = (),
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -168,14 +172,16 @@ def look_ahead(
         trusted: what is known of the puts of earlier days; None: nothing.
         wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
         reading: how the queues are read: for what nobody reads the ends of earlier rises do not count.
+        planned: what planned work adds to the present flows.
     """
     now = replace(now, has_stopped=now.has_stopped or reading.has_stopped)
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
     days = None if trusted is None else (trusted, tick)
-    drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
+    drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days, planned)
     full_at, full_of = roll(fill, drawn)
+    is_announced = _is_announced(planned, now, full_at)
     wandered = 0.0 if wanders is None else _wandered(fill, now, wanders, full_at)
     full_at *= drawn.pace ** (np.hypot(math.hypot(LATER, doubt), wandered) / LATER)
     is_beyond = full_at > horizon
@@ -195,6 +201,7 @@ def look_ahead(
         courses[tide] = _course(store, tick, tide, pace, now, full_at[paths])
         chance = beyond[full_of[paths]]
         weights[paths] = chance + (1.0 - chance) * courses[tide].chances
+    weights[is_announced & (full_of >= 0)] = np.maximum(weights[is_announced & (full_of >= 0)], _ANNOUNCED)
     first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
     course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
@@ -211,6 +218,17 @@ def look_ahead(
         reading=reading,
         has_stopped=now.has_stopped,
     )
+
+
+def _is_announced(planned: Sequence[Flow], now: Regime, full_at: Array) -> Array:
+    """Return bool[PATHS], True if a path is full while what mainly fills it is announced. full_at: ticks."""
+    announced = np.zeros(full_at.size, np.bool_)
+    for flow in planned:
+        growth = max(now.net_messages, 0.0) + max(flow.rate, 0.0)
+        begin, end = (flow.begin, flow.end) if flow.rate > 0.0 else (0.0, flow.begin)
+        if flow.is_sure and abs(flow.rate) >= _MAIN * growth:
+            announced |= (full_at >= begin) & (full_at <= end)
+    return announced
 
 
 def look_closely(store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int) -> Outlook:

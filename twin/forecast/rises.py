@@ -159,12 +159,14 @@ def chance_beyond_past(store: Store, resource_tide: int) -> float:
 
 def _tops(store: Store) -> Array:
     """Return f8[n], the largest shares in use at the end of the rises that a store keeps."""
-    return np.asarray(store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]["usage"])
+    usages = np.asarray(store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]["usage"])
+    return np.asarray(usages[usages > 0.0])
 
 
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
     """Return the past rises of a row of `tides`, weighted by how much each is like the one under way."""
     rows = kept_rows(store, tide_row)
+    rows = rows[rows["usage"] > 0.0]  # the others were planned (`twin.forecast.plans`)
     return Past(rows, alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed))
 
 
@@ -249,6 +251,7 @@ def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:
             data_set=qmgrs[int(row["tide"]) - DATA_SETS] if row["tide"] != TOTAL_TIDE else "",
         )
         for row in rows[np.argsort(rows["ended"], kind="stable")]
+        if row["usage"] > 0.0  # the others were planned
     )
 
 

@@ -119,6 +119,27 @@ class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The resource that is full first, then others that may be; where none is full within the horizon, the fullest."""
 
 
+class PlannedWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A window of [planned work](planned-work.md)."""
+
+    id: str
+    """Its plan."""
+    queue: str | None
+    """The queue that it is about; null: the whole store."""
+    begins: Time
+    """Its beginning."""
+    ends: Time
+    """Its end."""
+    announced: Positive | None
+    """Messages that it puts; null: not announced."""
+    seen: Count | None
+    """Messages put in it so far; null: it has not begun."""
+    getters_away: bool
+    """True if the getters are away in it."""
+    status: Literal["planned", "running", "exceeded", "over"]
+    """`exceeded`: more is put, or more of the store is taken, than planned. `over` for an hour after its end."""
+
+
 class SeenShare(msgspec.Struct, frozen=True, kw_only=True):
     """A share that events report, with the bounds of nine in ten."""
 
@@ -325,6 +346,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     levels: MeasuredLevels | None = None
     """Measured levels of a store whose puts and gets nothing reports, or that is taken over again and again; null
     otherwise, and before a resync."""
+    plans: tuple[PlannedWork, ...] | UnsetType = UNSET
+    """[Planned work](planned-work.md) of the next 24 hours and the last one; absent: there is none."""
     forecast: StateForecast | None
     """The [forecast](#fields-of-a-forecast); null if nothing rises, or flows or levels are not yet known. While puts
     are refused: full now."""

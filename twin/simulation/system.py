@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kernels import FLAG_DIRECT, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels import FLAG_DIRECT, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.clock import TICK
 from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import BACKOUT, CLEAR, COMMIT, GET, PUT
@@ -27,6 +27,7 @@ from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, Structure
 from twin.estate.model import FIXED_AUGMENTED, facility_of, structures_of
 from twin.events import ARROW_SCHEMA
+from twin.events.fields import OPS
 from twin.records import StructureState
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, open_message_store

@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 
 from kernels.clock import MINUTE_TICKS, TICK
-from kernels.layout import ALTER, CLEAR, MEASURE, OPS, REBUILD
+from kernels.layout import ALTER, CLEAR, MEASURE, REBUILD
 from twin.estate import Structure
 from twin.estate.rows import Attribute, Table
+from twin.events.fields import OPS
 from twin.forecast.refusals import LEFT_HOURS, Left
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, DoneAction, is_full_now

@@ -54,7 +54,7 @@ def open_fired(view: StoreKind, now: int | None = None) -> list[Alert]:
     by_condition: dict[str, list[Resource]] = {}
     alerts: list[Alert] = []
     for condition, resource in fired:
-        if view.is_relieved(condition, resource):
+        if view.is_relieved(condition, resource) or view.monitor.plans.allows(view, condition, resource):
             continue
         if resource.pool in _TOGETHER:
             by_condition.setdefault(condition, []).append(resource)
@@ -267,7 +267,10 @@ def foresee(view: StoreKind, tick: int) -> list[Alert]:
     lead_s, now = depth.depth_lead_s(view.config), tick * clock.TICK
     with_reader = view.viewer().with_reader
     alerts = depth.check(rows, view.queues, view.view, with_reader, lead_s, view.began, view.episodes, now)
-    return alerts + view.monitor.tick(view, tick)
+    alerts += view.monitor.tick(view, tick)
+    for resource in view.monitor.plans.take_relieved():
+        arm(view, Condition.THRESHOLD, resource)
+    return alerts
 
 
 def _review(view: StoreKind, episode: Episode, now: int) -> list[Alert]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec import UNSET
 
 from kernels import clock, expiry, layout, meter_rows, pools
 from twin.alerts.episodes import Alert, Episodes
@@ -225,6 +226,7 @@ class StoreKind(ABC):
             levels=self.monitor.levels(self),
             forecast=self.monitor.record(self),
             forecast_scores=self.monitor.scores(self),
+            plans=self.monitor.plans.record(self.clock) or UNSET,
         )
         return self._record(common)
 

@@ -68,7 +68,8 @@ def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert
     refused_at = None if refused is None else refused * clock.TICK
     if store.readers.note(measured, min(time, store.clock), store.queues, rows, refused_at):
         store.monitor.look_soon()
-    return unread.check(store, store.clock)
+    store.monitor.plans.forget_absences(store.readers, store.clock)
+    return unread.check(store, store.clock, store.monitor.plans.away(store.clock))
 
 
 def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:

@@ -27,6 +27,7 @@ from twin.conditions import Condition
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
+from twin.events.fields import OPS, PLAN
 from twin.events.measured import without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
@@ -108,7 +109,7 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
+        self.monitor = self._new_monitor(ForecastMemory())
         self.episodes = Episodes(
             self.name,
             refreshed=self._refresher(),
@@ -133,7 +134,7 @@ class MessageStore(StoreKind):
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
-        self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
+        self.monitor = self._new_monitor(header.forecasts)
         self.episodes = Episodes(
             self.name,
             header.episodes,
@@ -152,6 +153,10 @@ class MessageStore(StoreKind):
         known = {field.name for field in fields(self.config)}  # an earlier release had others
         attributes = {name: value for name, value in header.attributes.items() if name in known}
         self._take_over(header.described, attributes, header.kind_state)
+
+    def _new_monitor(self, memory: ForecastMemory) -> ForecastMonitor:
+        planned = self.estate.planned.get(self.name, ())
+        return ForecastMonitor(memory, enabled=self._forecasts, planned=planned, zone=self.estate.site.clock)
 
     def _register(self, estate: Estate) -> None:
         """Assign rows to the store's routes, queue managers and queues, and reserve those of its meters."""
@@ -273,7 +278,7 @@ class MessageStore(StoreKind):
             if reason == event_loop.FIRED:
                 alerting.open_fired(self)
             elif reason == event_loop.CONTROL:
-                raise ValueError(f"{layout.OPS[events[row]['op']]} is not a demand; expected: an operation on a queue")
+                raise ValueError(f"{OPS[events[row]['op']]} is not a demand; expected: an operation on a queue")
         return ages
 
     def _advance(self, events: Array, row: int, demands: bool, ages: Array) -> tuple[int, int, list[Alert]]:
@@ -331,8 +336,11 @@ class MessageStore(StoreKind):
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
-        """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
+        """Apply an ALTER, REBUILD, MEASURE or PLAN; then check every condition, as limits may have changed."""
         content, op = msgspec.json.decode(extra), int(event["op"])
+        if op == PLAN:
+            self.monitor.plans.note(content, self.clock)
+            return []
         if op == layout.MEASURE:
             alerts = measurement.take(self, without_nulls(content), int(event["time"]))
         else:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from kernels import OPS
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
 from twin.events import EventBlock, Reason
 from twin.events.block import take_rows
 from twin.events.decoded import describe_failure
+from twin.events.fields import OPS
 from twin.state.arrays import MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.message_store import MessageStore
@@ -121,7 +121,8 @@ def event_text(block: EventBlock, row: int, estate: Estate) -> bytes:
     fields |= {"queue": route.reported} if route.reported is not None else {"store": block.store}
     fields |= {name: int(event[name]) for name in ("seq", "count", "length", "reason") if int(event[name]) > 0}
     if row in block.extras:
-        fields["attributes" if op in {"ALTER", "REBUILD"} else "measured"] = msgspec.Raw(block.extras[row])
+        name = {"ALTER": "attributes", "REBUILD": "attributes", "PLAN": "plan"}.get(op, "measured")
+        fields[name] = msgspec.Raw(block.extras[row])
     return msgspec.json.encode(fields)
 
 

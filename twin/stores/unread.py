@@ -7,6 +7,7 @@ store will be full. Described in docs/alerts.md, "Conditions".
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from kernels.clock import SECOND
@@ -27,8 +28,13 @@ _LATELY_GROWN = 60 * SECOND  # between two depths, of which the later must be la
 _MOST_OPEN = 20  # alerts of a store at a time, of its deepest queues: more are one trouble [assumed]
 
 
-def check(view: ForecastView, now: int) -> list[Alert]:
-    """Open the alerts about unread queues at a measurement; return what is published. now: microseconds."""
+def check(view: ForecastView, now: int, away: AbstractSet[str] = frozenset()) -> list[Alert]:
+    """Open the alerts about unread queues at a measurement; return what is published.
+
+    Args:
+        now: microseconds.
+        away: queues whose getters are away as planned; "": those of every queue.
+    """
     rows = view.tables.store.queues[: len(view.queues)]
     unread = view.readers.unread(view.queues, rows, now)
     if not unread:
@@ -38,7 +44,11 @@ def check(view: ForecastView, now: int) -> list[Alert]:
     alerts: list[Alert] = []
     for row in sorted(unread, key=lambda row: (-_depth(unread[row], rows[row]), view.queues[row])):
         fact, resource = unread[row], Resource(Pool.QUEUE, view.queues[row])
-        if number >= _MOST_OPEN or view.episodes.get(Condition.QUEUE_UNREAD, resource) is not None:
+        if (
+            number >= _MOST_OPEN
+            or not away.isdisjoint(("", view.queues[row]))
+            or view.episodes.get(Condition.QUEUE_UNREAD, resource) is not None
+        ):
             continue
         grows = _grows(fact, rows[row], view.config.total_bytes, now)
         if _is_unusual(fact, longest, now, grows=grows) and _is_put_to(fact, rows[row], now):

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 import xxhash
 
-from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
 from tests.twin.events.samples import GET, PUT, text
 from twin.estate import Estate
 from twin.events import Decoder, Reason, Reject
+from twin.events.fields import OPS
 
 pytestmark = pytest.mark.uncompiled
 

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 
-from kernels import OPS
 from kernels.json_scan import rfc3339_column
 from tests.support.profile import examples
 from tests.twin.events.samples import GET, PUT, assert_same, exactly, text
 from twin.events import Decoder
-from twin.events.fields import microseconds
+from twin.events.fields import OPS, microseconds
 from twin.events.rules import Rules
 
 pytestmark = pytest.mark.uncompiled
@@ -46,6 +45,10 @@ right = {
     "reason": st.integers(-1, 2**31),
     "store": st.sampled_from(["QSG1/APP1", "QM01/PS04", "NONE"]),
     "attributes": st.fixed_dictionaries({}, optional={"offld1_th": st.integers(-1, 101), "size": st.just("512M")}),
+    "plan": st.fixed_dictionaries(
+        {"id": st.sampled_from(["A", ""])},
+        optional={"cancelled": st.booleans(), "rrule": st.just("FREQ=DAILY"), "duration_s": st.integers(-1, 60)},
+    ),
     "measured": st.fixed_dictionaries({}, optional={"messages": st.integers(-1, 5), "usage_pct": st.floats(-1, 1)}),
 }
 anything = st.one_of(

@@ -1,0 +1,234 @@
+"""Planned work that does not fit: the watch about it before it begins, and what alerts about filling say of it.
+
+A window is rolled through the rules of the store alone, on top of what is held now: docs/planned-work.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.clock import MINUTE_TICKS, SECOND, TICK
+from kernels.layout import NEVER
+from kernels.meter_rows import CLASSES
+from twin.alerts.episodes import Alert, Episode, Finding
+from twin.alerts.runbook import NOTHING
+from twin.conditions import Condition, Resource
+from twin.estate.planned import Plan, Window
+from twin.forecast.fill_model import FillModel
+from twin.forecast.flows import Flow, Futures, planned_trend, steps
+from twin.forecast.outlook import roll
+from twin.forecast.plans import Plans, Run, Unfit, counts, length_of, size_of, with_space
+from twin.forecast.view import ForecastView
+from twin.records import Filler
+from twin.state.arrays import Array
+from twin.units import as_count, as_local
+
+_OTHER_ROOM = 0.2  # of the messages for which there was room, from which the alert is updated [assumed]
+_LONGER = 0.02  # of the bins before a step: how long it is
+_SETTLED_TICKS = 5 * MINUTE_TICKS  # after its beginning, from which a run has a pace of its own [assumed]
+
+
+class NoFit(NamedTuple):
+    """A window that does not fit.
+
+    Attributes:
+        full_at: when the store is full, microseconds.
+        room: messages of the window for which there is room; -1: it announces none.
+    """
+
+    plan: Plan
+    window: Window
+    resource: Resource
+    full_at: int
+    room: int
+
+
+def check(plans: Plans, view: ForecastView, tick: int) -> list[Alert]:
+    """Open, update or clear the alert about a window that does not fit, once a minute; return its records."""
+    memory, now = plans.memory, tick * TICK
+    if tick % MINUTE_TICKS or not (plans.are_due or memory.unfit):
+        return []
+    episode = next((alert for alert in view.episodes if alert.condition == Condition.PLAN_DOES_NOT_FIT), None)
+    if episode is not None:
+        return _review(plans, view, episode, tick)
+    horizon = round(view.config.forecast_horizon_s * SECOND)
+    for plan, window in sorted(plans.upcoming(now, horizon), key=lambda own: (own[1], own[0].id)):
+        problem = fit(plans, view, plan, window, tick)
+        if problem is not None:
+            memory.unfit = Unfit(plan.id, window.start, problem.room)
+            return view.episodes.open(_finding(plans, view, problem, now), now)
+    return []
+
+
+def _review(plans: Plans, view: ForecastView, episode: Episode, tick: int) -> list[Alert]:
+    """Update the open alert where the room has changed, clear it where the window fits or is over."""
+    memory, now, unfit = plans.memory, tick * TICK, plans.memory.unfit
+
+    def make_cleared() -> Finding:
+        return view.viewer().over(Condition.PLAN_DOES_NOT_FIT, episode.resource, episode.severity)
+
+    is_there, problem = (False, None) if unfit is None else _look_again(plans, view, unfit, tick)
+    if unfit is None or not is_there:
+        memory.unfit = None
+        return view.episodes.clear(episode, make_cleared(), now)
+    cleared = view.episodes.settle(episode, make_cleared, now, is_over=problem is None)
+    if cleared:
+        memory.unfit = None
+    if problem is None or abs(problem.room - unfit.room) <= _OTHER_ROOM * max(1, unfit.room):
+        return cleared
+    memory.unfit = Unfit(unfit.plan, unfit.start, problem.room)
+    return view.episodes.update(episode, _finding(plans, view, problem, now), now)
+
+
+def _look_again(plans: Plans, view: ForecastView, unfit: Unfit, tick: int) -> tuple[bool, NoFit | None]:
+    """Return (True if the window is ahead or under way, that it still does not fit or None)."""
+    now = tick * TICK
+    for run in plans.active(now):
+        if (run.plan.id, run.start) == (unfit.plan, unfit.start):
+            return True, _fit_rest(view, run, tick)
+    for plan, window in plans.upcoming(now, max(TICK, unfit.start - now)):
+        if (plan.id, window.start) == (unfit.plan, unfit.start):
+            return True, fit(plans, view, plan, window, tick)
+    return False, None
+
+
+# --- rolling a window alone -------------------------------------------------------------------------------------------
+
+
+def fit(plans: Plans, view: ForecastView, plan: Plan, window: Window, tick: int) -> NoFit | None:
+    """Return that a window does not fit on top of what the store holds; None: it fits."""
+    if plans.took_less(view, plan):
+        return None
+    fill = with_space(view.tables.store, view.fill_model(tick), length_of(view, plan))
+    flows = plans.of_window(view, plan, window, tick, fill, alone=True)
+    full = _roll(fill, flows)
+    if full is None or full[0] > (window.end - window.start) / TICK:
+        return None
+    ticks, number = full
+    announced = plan.announced(window)
+    room = -1 if announced is None else int(announced * ticks * TICK / (window.end - window.start))
+    return NoFit(plan, window, fill.resources[number], window.start + round(ticks * TICK), room)
+
+
+def _fit_rest(view: ForecastView, run: Run, tick: int) -> NoFit | None:
+    """Return that what is still to come of a run does not fit; None: it fits."""
+    fill, now, announced = view.fill_model(tick), tick * TICK, run.announced
+    pace, growth = run.pace(tick, counts(view, run.plan)[1])
+    size = size_of(view, run.plan)
+    if announced is not None and pace > 0.0 and tick - run.began >= _SETTLED_TICKS:
+        ends = max(0, announced - run.seen) / pace
+        flows = [Flow(0.0, ends, max(0.0, growth), size)]
+    elif announced is not None:
+        ends = (run.end - now) / TICK
+        flows = [Flow(0.0, ends, max(0, announced - run.seen) / ends, size)]
+    else:
+        ends = (run.end - now) / TICK
+        flows = [Flow(0.0, ends, max(0.0, growth), size)]
+    full = _roll(fill, flows)
+    if full is None or full[0] > ends:
+        return None
+    room = -1 if announced is None else run.seen + int(max(0, announced - run.seen) * full[0] / max(ends, 1e-9))
+    return NoFit(run.plan, Window(run.start, run.end), fill.resources[full[1]], now + round(full[0] * TICK), room)
+
+
+def _roll(fill: FillModel, flows: list[Flow]) -> tuple[float, int] | None:
+    """Return (ticks until full, resource) of a store to which nothing but some flows come; None: it is never full."""
+    ends = max((flow.end for flow in flows), default=0.0)
+    if ends <= 0.0 or all(flow.rate <= 0.0 for flow in flows):
+        return None
+    lengths = steps(math.ceil(ends) + 1, 0, _LONGER)
+    some = np.array(sorted({flow.size for flow in flows}), np.int64)
+    trend, longest = np.zeros((lengths.size, 3 * some.size)), int(lengths.max())
+    trend[:, : some.size] = planned_trend(flows, lengths, np.zeros(CLASSES))[0][:, some]
+    drawn = Futures(
+        classes=some,
+        cumulated=np.zeros((longest + 2, 3 * some.size)),
+        bins=1,
+        trend=trend,
+        lengths=lengths,
+        starts=np.zeros((1, lengths.size), np.int64),
+        extra=np.zeros((1, lengths.size)),
+        larger=np.ones((1, fill.doubts.size)),
+        block=longest,
+        mix=np.zeros(some.size),
+        pace=np.ones(1),
+    )
+    full_at, full_of = roll(fill, drawn)
+    return None if full_of[0] < 0 else (float(full_at[0]), int(full_of[0]))
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _finding(plans: Plans, view: ForecastView, problem: NoFit, now: int) -> Finding:
+    plan, window, zone = problem.plan, problem.window, view.episodes.zone
+    announced, label = plan.announced(window), plan.queue or plan.id
+    begins, full = as_local(window.start, zone, now), as_local(problem.full_at, zone, now)
+    resource = view.viewer().resource(problem.resource)
+    amount = "its getters are away" if announced is None else f"{announced:,} announced, room for {problem.room:,}"
+    meanwhile = "" if plan.away or announced is None else " if nothing is got meanwhile"
+    fillers = (Filler(plan.queue, 1.0),) if plan.queue else ()
+    return Finding(
+        condition=Condition.PLAN_DOES_NOT_FIT,
+        resource=problem.resource,
+        severity=Condition.PLAN_DOES_NOT_FIT.severity,
+        usage_pct=resource.usage_pct,
+        fillers=fillers,
+        headline=f"{label} at {begins} does not fit: full about {full}",
+        why=f"{amount}{meanwhile}",
+        cause=f"{label} at {begins} does not fit: {amount}; full about {full}{meanwhile}."
+        f"{_last_runs(plans, plan)} {resource.text}: {resource.usage}.",
+        runbook=resource.actions(Condition.PLAN_DOES_NOT_FIT, fillers, NOTHING, view.episodes.runbook),
+    )
+
+
+def _last_runs(plans: Plans, plan: Plan) -> str:
+    """Return what the last runs of a plan took, as a sentence behind a blank; "": none is known."""
+    took = plans.memory.took.get(plan.id, ())
+    if not took:
+        return ""
+    low, high = round(min(took)), round(max(took))
+    what = f"{low} %" if low == high else f"{low} to {high} %"
+    return f" The last run took {what}." if len(took) == 1 else f" The last {as_count(len(took), 'run')} took {what}."
+
+
+def comment(plans: Plans, view: ForecastView, queue: str, tick: int) -> str:
+    """Return what is to be said of planned work where a store fills, without the point; "": nothing.
+
+    Args:
+        queue: the queue that fills it most, or "".
+    """
+    for run in reversed(plans.memory.runs):
+        if run.plan.queue in ("", queue):
+            words = _words(view, run, tick)
+            if words:
+                return words
+    return ""
+
+
+def _words(view: ForecastView, run: Run, tick: int) -> str:
+    """Return what is to be said of a run; "": nothing."""
+    now, zone, announced, label = tick * TICK, view.episodes.zone, run.announced, run.label
+    if run.is_broken and announced is not None and run.seen >= announced:
+        return f"{label} has put {run.seen:,} of {announced:,} announced and does not stop"
+    if run.is_broken and run.plan.allowed_pct is not None:
+        return f"{label} was planned up to {run.plan.allowed_pct:g} %, which is passed"
+    if now < run.end:
+        return "" if announced is None else f"{label} has put {run.seen:,} of {announced:,} announced"
+    rows = _rows(view, run.plan)
+    until = as_local(run.end, zone, now)
+    got_at = max(rows["got_at"].tolist(), default=NEVER)
+    if run.plan.away and got_at * TICK < run.end:
+        return f"getters of {label} were planned back at {until}, no get since"
+    if counts(view, run.plan)[0] > run.puts + run.seen and announced is not None:
+        return f"{label} was planned until {until} and does not stop: {run.seen:,} of {announced:,} announced by then"
+    return ""
+
+
+def _rows(view: ForecastView, plan: Plan) -> Array:
+    """Return QUEUE[n], the queues of a plan."""
+    rows = view.tables.store.queues[: len(view.queues)]
+    return rows[[view.queues.index(plan.queue)]] if plan.queue in view.queues else rows
