@@ -16,7 +16,7 @@ import msgspec
 
 from deploy.console.answers import WhatIfAnswer
 from deploy.console.past import PastTwins
-from deploy.console.recorded import NIGHT, Line, Night, Shown, whatif_key
+from deploy.console.recorded import NIGHT, Line, Night, Screen, whatif_key
 from kernels.clock import SECOND
 from twin.conditions import ELEMENTS, ENTRIES, FULL, Condition
 from twin.errors import MqtwinError
@@ -66,7 +66,7 @@ def _night(timeline: Timeline, past: PastTwins) -> Night:
     asked = [max(time for time in times if time <= first_full / SECOND - before) for before in ASKED_BEFORE_S]
     return Night(
         moments=moments,
-        shown=[_moment(past, time, parts) for time in times],
+        screens=[_moment(past, time, parts) for time in times],
         parts=[msgspec.Raw(part) for part in parts],
         history={name: past.history(name) for name in sorted(timeline.estate.stores)},
         asked={store: asked},
@@ -80,7 +80,7 @@ def _span_s(past: PastTwins) -> int:
     return round(past.moments.times[-1] - past.moments.times[0])
 
 
-def _moment(past: PastTwins, time: float, parts: dict[bytes, int]) -> Shown:
+def _moment(past: PastTwins, time: float, parts: dict[bytes, int]) -> Screen:
     """Return what the page shows of a moment; stores and incidents as places in the parts, which most moments share."""
     extra = {"clients": 1, "what_if": True, "recording": "a recorded night", "has_past": True, "takes_notes": False}
     content = msgspec.json.decode(past.model_at(time).changes(0, extra)[1], type=dict[str, msgspec.Raw])
@@ -91,7 +91,7 @@ def _moment(past: PastTwins, time: float, parts: dict[bytes, int]) -> Shown:
         ]
         for name in ("stores", "incidents")
     }
-    return Shown(meta=content["meta"], letters=content.get("letters", msgspec.Raw(b"null")), **places)
+    return Screen(meta=content["meta"], letters=content.get("letters", msgspec.Raw(b"null")), **places)
 
 
 def _answers(past: PastTwins, store: str, times: list[float]) -> Iterator[tuple[str, WhatIfAnswer]]:

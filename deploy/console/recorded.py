@@ -36,8 +36,8 @@ class Line(msgspec.Struct, frozen=True):
     text: str
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """What the page shows of a moment. stores, incidents: places in the parts of the night."""
+class Screen(msgspec.Struct, frozen=True):
+    """The page at a moment. stores, incidents: places in the parts of the night."""
 
     meta: msgspec.Raw
     letters: msgspec.Raw
@@ -50,7 +50,7 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         moments: as `deploy.console.past.Moments`, with `plays`.
-        shown: what the page shows of each moment, in their order.
+        screens: the page at each moment, in their order.
         parts: JSON of stores and incidents, which most moments share.
         history: usage over the night, by store.
         asked: moments of which questions are answered, seconds since 1970, by store.
@@ -59,7 +59,7 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     moments: dict[str, Any]
-    shown: list[Shown]
+    screens: list[Screen] = msgspec.field(name="shown")
     parts: list[msgspec.Raw]
     history: dict[str, Any]
     asked: dict[str, list[float]]
@@ -93,7 +93,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """What would have helped."""
+    """Changes that would have helped."""
 
     note: str
     plans: list[Plan]

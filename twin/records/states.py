@@ -366,7 +366,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seen(self) -> tuple[str, ...]:
-        """What events report of puts and gets, where that is a part: a sentence each, those with the least first."""
+        """Sentences on what events report of puts and gets, where that is a part; those with the least first."""
         shares = [
             (share.share, f"{100 * share.share:.0f} % of the {calls} of {queue} are seen")
             for queue, own in (self.coverage or {}).items()
