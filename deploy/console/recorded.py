@@ -100,7 +100,7 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 class Story(msgspec.Struct, frozen=True):
-    """The part of a night that the terminal tells; see `Night`."""
+    """The part of a night that the terminal says; see `Night`."""
 
     moments: Moments
     advice: dict[str, Advice]
@@ -108,7 +108,7 @@ class Story(msgspec.Struct, frozen=True):
 
 
 def read_story() -> Story:
-    """Return what the terminal tells of the bundled night."""
+    """Return what the terminal says of the bundled night."""
     return msgspec.json.decode(gzip.decompress(NIGHT.read_bytes()), type=Story)
 
 
