@@ -50,11 +50,9 @@ def demo(
     """Show three structures in fast motion: one levels off, one fills its data set, one is emptied until it fills.
 
     Runs a broker and the streaming job. At the end it prints when the forecast's alert opened, how fixed lines at
-    80 and 85 % would have done in the same run, and commands to try next. Where standard input is a terminal, the page
-    stays until Enter is pressed. The exit status is 0 if the alert opened before the first 2192.
-
-    With --recorded, and where Kafka and Spark are not installed, it is a recorded night of these structures: the page
-    plays it, the terminal says what the twin, FULLTHRESHOLD and MQ said and when.
+    80 and 85 % would have done in the same run, and commands to try next. On a terminal the page stays until Enter is
+    pressed. The exit status is 0 if the alert opened before the first 2192. With --recorded, and without Kafka and
+    Spark, the page plays a recorded night of these structures.
 
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
