@@ -237,6 +237,7 @@ SINGLES = [
             ("QMD1", "QMD1/INVOICES", "ALTER", "default_q_buffer_size", "1M"),
         )
     ),
+    single(R.BAD_PLAN, "no id", about_store("PLAN", plan={"messages": 1}), "id"),
     single(R.BAD_ATTRIBUTES, "CF01", about_store("ALTER", store="CF01", attributes={"colour": 1}), "colour"),
     *(
         single(R.BAD_ATTRIBUTES, f"{op} {name} {value}", about_store(op, attributes={name: value}), name)

@@ -707,11 +707,11 @@ class Drift {
   }
 
   draw() {
-    const stores = [...state.stores.values()].filter((store) => store.fields.drift_pct != null || store.fields.gaps || store.fields.unmatched_gets || store.fields.baseline || store.seen)
+    const stores = [...state.stores.values()].filter((store) => store.fields.drift_pct != null || store.fields.gaps || store.fields.unmatched_gets || store.fields.baseline)
       .sort((a, b) => Math.abs(b.fields.drift_pct || 0) - Math.abs(a.fields.drift_pct || 0) || byUrgency(a, b));
     const measured = stores.filter((store) => store.fields.drift_pct != null).length;
-    setText(this.note, measured ? "The twin less the measurement, in percent of the total, for the worst resource. A drift alert opens when it stays beyond the tolerance for three measurements, or when fewer than three of four matched in 24 hours."
-      : "No store was measured yet: send MEASURE events to compare the twin with the real system.");
+    setText(this.note, measured ? "The twin less the measurement, in percent of the total, worst resource. It alerts beyond the tolerance three times, or if fewer than 75 % matched in 24 h."
+      : "No store was measured yet: send MEASURE events.");
     this.panel.hidden = stores.length === 0;
     reconcile(this.table.body, stores, (store) => store.store, () => {
       const link = h("a"), cells = [1, 2, 3, 4].map(() => h("td", { class: "number" })), base = h("td", { class: "wide soft" });
@@ -722,7 +722,7 @@ class Drift {
       setAttribute(row.link, "href", linkOf(store.store));
       [percent(fields.drift_pct, 2), shareText(fields.fidelity), count(fields.unmatched_gets || 0), count(fields.gaps || 0)].forEach((text, i) => setText(row.cells[i], text));
       const base = fields.baseline ? Object.entries(fields.baseline).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${count(value)}`).join(", ") : "none";
-      setText(row.base, store.seen ? `${store.seen}; baseline: ${base}` : base);
+      setText(row.base, store.seen ? `${store.seen}; ${base}` : base);
     });
   }
 }
