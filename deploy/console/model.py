@@ -399,7 +399,8 @@ class ConsoleModel:
         falls = {name: since for name, since in falling.items() if since is not None}
         rises = "" if first is not None and first.resource in falls else rise_text(first)
         # The page does not read these here.
-        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage", "plans"}
+        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage"}
+        drop |= {"plans"}
         content = {
             "store": name,
             "kind": state.kind,
