@@ -51,6 +51,10 @@ MAX_NOTES_OF_ALERT = 50
 MAX_LETTERS = 200
 MAX_REASONS = 100
 MAX_LETTER_CHARACTERS = 600
+# Fields of a state record that the page does not read in the summary of a store.
+_UNREAD = frozenset((
+    "smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage", "plans",
+))  # fmt: skip
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
 _DAY_S = 86_400.0
@@ -398,9 +402,6 @@ class ConsoleModel:
         is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
         falls = {name: since for name, since in falling.items() if since is not None}
         rises = "" if first is not None and first.resource in falls else rise_text(first)
-        # The page does not read these here.
-        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage"}
-        drop |= {"plans"}
         content = {
             "store": name,
             "kind": state.kind,
@@ -412,7 +413,7 @@ class ConsoleModel:
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
-            "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
+            "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in _UNREAD},
         }
         not_known = state.lacks_levels_in(self._zone) if first is None else ""
         if first is None and state.first is not None and state.lacks_limits:  # nothing fills, up to limits assumed

@@ -20,10 +20,9 @@ from twin.estate.planned import Plan, Window
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import Flow, Futures, planned_trend, steps
 from twin.forecast.outlook import roll
-from twin.forecast.plans import Plans, Run, Unfit, counts, length_of, size_of, with_space
+from twin.forecast.plans import Plans, Run, Unfit, counts, length_of, rows_of, size_of, with_space
 from twin.forecast.view import ForecastView
 from twin.records import Filler
-from twin.state.arrays import Array
 from twin.units import as_count, as_local
 
 _OTHER_ROOM = 0.2  # of the messages for which there was room, from which the alert is updated [assumed]
@@ -49,7 +48,7 @@ class NoFit(NamedTuple):
 def check(plans: Plans, view: ForecastView, tick: int) -> list[Alert]:
     """Open, update or clear the alert about a window that does not fit, once a minute; return its records."""
     memory, now = plans.memory, tick * TICK
-    if tick % MINUTE_TICKS or not (plans.are_due or memory.unfit):
+    if tick % MINUTE_TICKS:
         return []
     episode = next((alert for alert in view.episodes if alert.condition == Condition.PLAN_DOES_NOT_FIT), None)
     if episode is not None:
@@ -120,14 +119,11 @@ def _fit_rest(view: ForecastView, run: Run, tick: int) -> NoFit | None:
     size = size_of(view, run.plan)
     if announced is not None and pace > 0.0 and tick - run.began >= _SETTLED_TICKS:
         ends = max(0, announced - run.seen) / pace
-        flows = [Flow(0.0, ends, max(0.0, growth), size)]
-    elif announced is not None:
-        ends = (run.end - now) / TICK
-        flows = [Flow(0.0, ends, max(0, announced - run.seen) / ends, size)]
+        rate = max(0.0, growth)
     else:
         ends = (run.end - now) / TICK
-        flows = [Flow(0.0, ends, max(0.0, growth), size)]
-    full = _roll(fill, flows)
+        rate = max(0.0, growth) if announced is None else max(0, announced - run.seen) / ends
+    full = _roll(fill, [Flow(0.0, ends, rate, size)])
     if full is None or full[0] > ends:
         return None
     room = -1 if announced is None else run.seen + int(max(0, announced - run.seen) * full[0] / max(ends, 1e-9))
@@ -218,7 +214,7 @@ def _words(view: ForecastView, run: Run, tick: int) -> str:
         return f"{label} was planned up to {run.plan.allowed_pct:g} %, which is passed"
     if now < run.end:
         return "" if announced is None else f"{label} has put {run.seen:,} of {announced:,} announced"
-    rows = _rows(view, run.plan)
+    rows = rows_of(view, run.plan)
     until = as_local(run.end, zone, now)
     got_at = max(rows["got_at"].tolist(), default=NEVER)
     if run.plan.away and got_at * TICK < run.end:
@@ -226,9 +222,3 @@ def _words(view: ForecastView, run: Run, tick: int) -> str:
     if counts(view, run.plan)[0] > run.puts + run.seen and announced is not None:
         return f"{label} was planned until {until} and does not stop: {run.seen:,} of {announced:,} announced by then"
     return ""
-
-
-def _rows(view: ForecastView, plan: Plan) -> Array:
-    """Return QUEUE[n], the queues of a plan."""
-    rows = view.tables.store.queues[: len(view.queues)]
-    return rows[[view.queues.index(plan.queue)]] if plan.queue in view.queues else rows

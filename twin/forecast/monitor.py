@@ -227,15 +227,16 @@ class ForecastMonitor:
             self.memory.full_puts, self.memory.refused_at = full_puts, tick
         if not self.enabled:
             return []
-        is_news = self.plans.tick(view, tick)
-        if is_news:
+        is_planned = self.plans.are_due
+        if is_planned and self.plans.tick(view, tick):  # what is not as planned is news
             self.memory.next_look, self.memory.asked = 0, ()
         self.memory.puts.note(tick, int(store.scalars["puts"][0]) + full_puts - self.memory.plans.credited)
-        return fits.check(self.plans, view, tick) + self._foresee(view, tick)
+        alerts = fits.check(self.plans, view, tick) if is_planned else []
+        return alerts + self._foresee(view, tick)
 
     def _foresee(self, view: ForecastView, tick: int) -> list[Alert]:
         """Look ahead where it is time; return the alerts of the forecast."""
-        store, is_planned = view.tables.store, any(self.plans.active(tick * TICK))
+        store = view.tables.store
         episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
         if refused := refusing(view, tick * TICK):
             return self._note_full(view, episode, refused, tick)
@@ -247,6 +248,7 @@ class ForecastMonitor:
         outlook = self._look(view, tick)
         if outlook is None:
             return self._review_levels(view, episode, tick)
+        is_planned = any(self.plans.active(tick * TICK))
         threshold = (view.config.full_threshold if isinstance(view.config, Structure) else 0) or _THRESHOLD
         asked = rises.past_threshold(store, outlook.fill.tides, threshold)
         is_asked = not is_planned and not set(asked) <= set(self.memory.asked) and not is_full(outlook.fill)

@@ -29,6 +29,7 @@ from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import MARK_TICKS, Flow
 from twin.forecast.view import ForecastView
 from twin.records import PlannedWork
+from twin.state.arrays import Array
 from twin.units import as_text
 
 _EXCEEDED = 1.2  # times what was announced, from which more is put than planned
@@ -158,7 +159,7 @@ class Plans:
     def are_due(self) -> bool:
         """True if there are plans, or something is left of them: then each tick counts."""
         memory = self.memory
-        return bool(self._described or memory.plans or memory.runs or memory.ended)
+        return bool(self._described or memory.plans or memory.runs or memory.ended or memory.unfit)
 
     def note(self, content: Mapping[str, Any], now: int) -> None:
         """Take the content of a PLAN event, as the decoder has checked it. now: microseconds.
@@ -217,8 +218,6 @@ class Plans:
 
     def tick(self, view: ForecastView, tick: int) -> bool:
         """Follow the runs at a tick that has been metered; return True if one has turned out not to be as planned."""
-        if not self.are_due:
-            return False
         memory, store, now = self.memory, view.tables.store, tick * TICK
         share = _share(store)
         for plan in self._all:
@@ -429,7 +428,7 @@ class Plans:
 
     def record(self, now: int) -> tuple[PlannedWork, ...]:
         """Return the runs of the last hour and what begins in the next 24 hours. now: microseconds."""
-        if not self.are_due or now == NEVER:
+        if now == NEVER:
             return ()
         known = [(Window(run.start, run.end), run.plan, run) for run in self.memory.runs]
         ahead = [(window, plan, None) for plan, window in self.upcoming(now, _DAY)]
@@ -458,19 +457,23 @@ def _share(store: Store) -> float:
     return float(store.tides["share"][: store.datasets.size + DATA_SETS].max())
 
 
+def rows_of(view: ForecastView, plan: Plan) -> Array:
+    """Return QUEUE[n], the queues of a plan: all of the store where it names none."""
+    rows = view.tables.store.queues[: len(view.queues)]
+    if not plan.queue:
+        return rows
+    return rows[[view.queues.index(plan.queue)]] if plan.queue in view.queues else rows[:0]
+
+
 def counts(view: ForecastView, plan: Plan) -> tuple[int, int]:
     """Return the messages put so far to the queues of a plan, and those held there."""
-    rows = view.tables.store.queues[: len(view.queues)]
-    if plan.queue:
-        rows = rows[[view.queues.index(plan.queue)]] if plan.queue in view.queues else rows[:0]
+    rows = rows_of(view, plan)
     return int(rows["puts"].sum()), int(rows["depth"].sum())
 
 
 def got(view: ForecastView, plan: Plan, tick: int) -> float:
     """Return the messages a tick that were got from the queues of a plan since their sample before the last."""
-    rows = view.tables.store.queues[: len(view.queues)]
-    if plan.queue:
-        rows = rows[[view.queues.index(plan.queue)]] if plan.queue in view.queues else rows[:0]
+    rows = rows_of(view, plan)
     since = tick // MARK_TICKS * MARK_TICKS - MARK_TICKS
     return float((rows["gets"] - rows["gets_before"]).sum()) / max(1, tick - since)
 
@@ -479,9 +482,7 @@ def length_of(view: ForecastView, plan: Plan) -> int:
     """Return the mean bytes of a message of a plan: as announced, else as its queues have now, else a usual one."""
     if plan.length is not None:
         return plan.length
-    rows = view.tables.store.queues[: len(view.queues)]
-    if plan.queue in view.queues:
-        rows = rows[[view.queues.index(plan.queue)]]
+    rows = rows_of(view, plan)
     depth = int(rows["depth"].sum())
     return int(rows["bytes"].sum()) // depth if depth else _USUAL_LENGTH
 

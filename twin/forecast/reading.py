@@ -38,7 +38,7 @@ class Reading(NamedTuple):
         unread: share of the growth that is due to queues that nobody is measured to have open for input, 0..1.
         silent: ticks since a get last removed a message from the queue that grows most; very many if none ever did.
         got: messages got from that queue as a share of those put to it in the last 5 to 20 minutes; NaN: not known.
-        has_stopped: True if measured handles show that who read it has stopped; where gets are known, these show it.
+        has_stopped: True if measured handles show that its reader has stopped; known gets show it themselves.
     """
 
     unread: float = 0.0

@@ -202,7 +202,7 @@ class StoreKind(ABC):
 
     def whole_record(self) -> MessageStoreState:
         """Return the state record with what the arrays have and nobody has counted, such as elements by SIZEUSED."""
-        arrays, baseline = self.tables.store, self.drift.baseline
+        arrays, baseline, queues = self.tables.store, self.drift.baseline, self.queues
         clock_us, held, base, expiring, *counts = SCALARS(arrays.scalars[0].item())
         left = int(pools.base_left(arrays, base)) if base else 0
         # The messages of a baseline that were not measured are an estimate: one for each of its pages or blocks.
@@ -216,7 +216,7 @@ class StoreKind(ABC):
             messages=held + (0 if is_estimate else left),
             messages_estimated=left if is_estimate else 0,
             expired_held=int(expiry.count_expired(arrays)) if expiring else 0,
-            queues=deepest(arrays.queues[: len(self.queues)], self.queues, self.readers, clock_us),
+            queues=deepest(arrays.queues[: len(queues)], queues, self.readers, clock_us),
             baseline=baseline,
             measured=tuple(self.drift.measured),
             drift_pct=self.drift.pct,
@@ -226,7 +226,7 @@ class StoreKind(ABC):
             levels=self.monitor.levels(self),
             forecast=self.monitor.record(self),
             forecast_scores=self.monitor.scores(self),
-            plans=self.monitor.plans.record(self.clock) or UNSET,
+            plans=(self.monitor.plans.record(clock_us) or UNSET) if self.monitor.plans.are_due else UNSET,
         )
         return self._record(common)
 

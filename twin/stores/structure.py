@@ -563,7 +563,7 @@ class StructureTwin(MessageStore):
 
     @override
     def _record(self, common: StateRecord) -> StructureState:
-        store = self.tables.store
+        store, qmgrs = self.tables.store, self.qmgrs
         scalars, params = store.scalars[0], store.params[0]
         usage = read_usage(store)
         used = usage["used"].tolist()
@@ -571,7 +571,7 @@ class StructureTwin(MessageStore):
         doubt = messages_of_mean_length(store, self.queues, self.counted)
         usage_pct = pools_pct(store)
         puts_per_s, elements_per_s = demand_rates(
-            store, lambda: put_elements(store, len(self.qmgrs), usage_pct / 100), self.began
+            store, lambda: put_elements(store, len(qmgrs), usage_pct / 100), self.began
         )
         limits_unknown = self._limits_unknown()
         return StructureState(
@@ -592,8 +592,7 @@ class StructureTwin(MessageStore):
             offload_rule=int(offload.highest_rule(store)),
             demand=ElementDemand(puts_per_s=puts_per_s, elements_per_s=elements_per_s),
             smds={
-                qmgr: data_set_state(store.datasets[row], usage[DATA_SET.row + row])
-                for row, qmgr in enumerate(self.qmgrs)
+                qmgr: data_set_state(store.datasets[row], usage[DATA_SET.row + row]) for row, qmgr in enumerate(qmgrs)
             },
             scm=scm_state(store),
         )
