@@ -5,19 +5,18 @@ Skipped where there is no Chromium, see tests/deploy/console/test_browser.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Route, expect
 
 from deploy.show.page import page as html_page
 from deploy.show.page import time_marks
 from deploy.show.planning import advice_document
 from tests.deploy.console.test_browser import SIZES
-from tests.support.chromium import CHROMIUM, QUIET
+from tests.support.chromium import CHROMIUM
 from tests.support.moments import structure_at_rest
 from twin.planning.advise import Promise, advise
 from twin.planning.proof import AS_IT_IS, Proof
@@ -56,14 +55,6 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         html_page(advice_document(advice, proofs, '<script src="https://example.com/x.js">')), encoding="utf-8"
     )
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
-        yield started
-        started.close()
 
 
 @pytest.mark.parametrize(

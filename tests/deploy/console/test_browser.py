@@ -20,12 +20,12 @@ from urllib.parse import quote
 import msgspec
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from deploy.cli import _new_app as commands_app
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from tests.support.chromium import CHROMIUM, QUIET
+from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import (
     RUNBOOK,
     TOPICS,
@@ -59,14 +59,6 @@ TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimation
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> list[Moment]:
     return demo_story(tmp_path_factory.mktemp("story"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
-        yield started
-        started.close()
 
 
 @contextmanager

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from deploy.console.recorded import NIGHT, read_story, recorded_page, serve_page
 from docs.make_site import on_post_build
-from tests.support.chromium import CHROMIUM, QUIET
+from tests.support.chromium import CHROMIUM
 
 ROOT = Path(__file__).parents[3]
 MAX_BYTES = 2_000_000
@@ -78,14 +77,6 @@ def test_the_site_has_the_page(tmp_path: Path):
     (tmp_path / "1.0" / "index.html").touch()
     on_post_build(Config())
     assert (tmp_path / "1.0" / "demo.html").read_text(encoding="utf-8") == recorded_page()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
-        yield started
-        started.close()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
