@@ -16,14 +16,13 @@ from deploy.console.app import ConsoleState, new_app
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins, seconds_of
 from deploy.console.server import ConsoleServer, Listen
-from tests.deploy.console.test_browser import ODD, TWO_FRAMES, browser, opened
+from tests.deploy.console.test_browser import ODD, TWO_FRAMES, opened
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS
 from twin.errors import UsageError
 from twin.planning.whatif import Traffic, at_moment, what_if
 from twin.playback.timeline import Timeline
 
-__all__ = ["browser"]
 STORE = "QSG1/APP1"
 MOMENT = "2026-11-20T01:40:00Z"
 
