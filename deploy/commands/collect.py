@@ -83,7 +83,7 @@ def collect(
     _check_format(format_name, has_counts=counts is not None)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
-    options = spans.complete(choices.feed_options(queue=queue, flows=flows))
+    options = spans.complete(choices.feed_options(queue=queue, flows=flows), has_counts=counts is not None)
     if _is_asked_by_commands(format_name):  # --qmgr names those to ask; each answer names its own
         options = replace(options, qmgr=None)
     feed = make_feed(format_name, intake, options)

@@ -51,7 +51,7 @@ def import_(
     """
     loaded_estate = open_estate(estate)
     has_earlier = output.exists()
-    options = spans.complete(choices.feed_options(flows=flows))
+    options = spans.complete(choices.feed_options(flows=flows), has_counts=counts is not None)
     with show_progress(f"import {format_name}") as advance:
         intake = import_files(
             format_name,

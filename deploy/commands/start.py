@@ -64,7 +64,7 @@ _ESTATE, _RECORDING, _MISSING = "estate.toml", "recording.arrow", "missing.txt"
 _LOCK = ".live.lock"
 _RISK = "risk: "  # of an estate's warning about something that is known
 _WRONG_USE = 2
-_OF_LIVE = "--once, --spans, --smf, --bootstrap-servers and options of a server"
+_OF_LIVE = "--once, --spans, --smf, --dds, --bootstrap-servers and options of a server"
 
 
 def _path_of(name: str) -> Path:

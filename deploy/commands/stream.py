@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.options.common import MAX_HOURS, Flag, KafkaOptions, Repeated, open_estate, parse_settings
-from deploy.options.feeds import SpanChoices
+from deploy.options.feeds import Sampled, SpanChoices
 from deploy.options.files import EstateFile, KeptFile
 from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.checkpoint.skip import Place
@@ -52,6 +52,7 @@ def stream(
     snapshot_hours: float = HOURS,
     otlp_topic: str | None = None,
     qmgr: str | None = None,
+    sampled: Sampled = None,
     spans: SpanChoices = _SPAN_DEFAULTS,
     log: Literal["auto", "text", "json"] = "auto",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
@@ -119,7 +120,7 @@ def stream(
                 status_file=status_file,
                 snapshot_hours=snapshot_hours,
                 otlp_topic=otlp_topic,
-                spans=spans.complete(FeedOptions(qmgr=qmgr)),
+                spans=spans.complete(FeedOptions(qmgr=qmgr, sampled=sampled)),
             )
         )
 

@@ -12,6 +12,7 @@ from cyclopts.validators import Number
 
 from deploy.options.common import parse_settings, parse_zone, words_of
 from deploy.options.files import FileUse
+from deploy.options.server import ServerOptions
 from twin.errors import UsageError
 from twin.feeds.protocol import FeedOptions
 
@@ -20,6 +21,16 @@ FACTS = Group("Facts that the data lack", sort_key=2)
 SPANS = Group("OpenTelemetry spans", sort_key=3)
 
 LIVE = Group("A live twin", sort_key=5)
+
+
+Sampled = Annotated[
+    float | None,
+    Parameter(
+        help="Share of the messages that have spans, such as 0.05, each of which then counts for 20. Default: as the"
+        " trace state of a span says, else all.",
+        validator=Number(gte=0.0001, lte=1),
+    ),
+]
 
 
 @Parameter(name="*", group=FACTS)
@@ -58,6 +69,8 @@ class FeedChoices:
         ),
     ] = None
 
+    sampled: Sampled = None
+
     @property
     def site_zone(self) -> str:
         """The zone of all files that have none of their own; "": none is given. UsageError: several are."""
@@ -84,6 +97,7 @@ class FeedChoices:
             queue=queue,
             flows=flows,
             poll_s=self.poll_s,
+            sampled=self.sampled,
         )
 
 
@@ -136,9 +150,20 @@ class SpanChoices:
         ),
     ] = 30.0
 
-    def complete(self, options: FeedOptions) -> FeedOptions:
-        """Return the options of a feed with these."""
+    def complete(self, options: FeedOptions, *, has_counts: bool = False) -> FeedOptions:
+        """Return the options of a feed with these.
+
+        Args:
+            has_counts: True if statistics scale the spans, whatever their trace state says.
+
+        Raises:
+            UsageError: a value is wrong, or --sampled scales them, too.
+        """
         lpars = parse_settings("--lpar", self.lpar)
+        if has_counts:
+            if options.sampled is not None:
+                raise UsageError(f"--sampled {options.sampled:g} beside --counts: both scale spans; expected: one")
+            options = replace(options, sampled=1.0)
         return replace(options, lpars=lpars, emitter=self.spans, length=self.length, late_s=self.late)
 
 
@@ -174,6 +199,14 @@ class LiveSources:
             show_default=False,
         ),
     ] = ()
+    dds: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="RMF's Distributed Data Server of a sysplex to ask as well, PLEX1=http://HOST:8803; may be repeated.",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
 
     def collected(self, choices: FeedChoices, flows: str, *, has_kafka: bool) -> dict[str, tuple[str, ...]]:
         """Return by name the arguments of `mqtwin collect`, the source last.
@@ -187,13 +220,17 @@ class LiveSources:
             UsageError: A file is missing, a topic cannot be there, or a source is named twice.
         """
         feeds = dict[str, tuple[str, ...]]()
+        sampled = () if choices.sampled is None else (f"--sampled={choices.sampled}",)
         of_smf = (f"--flows={flows}", *words_of(replace(choices, qmgr=None)))
-        for option, form, words, sources in (("spans", "otlp", (), self.spans), ("smf", "smf", of_smf, self.smf)):
+        for option, form, words, sources in (("spans", "otlp", sampled, self.spans), ("smf", "smf", of_smf, self.smf)):
             own = [_source_words(f"--{option}", source, has_kafka=has_kafka) for source in sources]
             if len(set(own)) < len(own):
                 raise UsageError(f"--{option} {', '.join(sources)}: a source twice; expected: each once")
             for number, source in enumerate(own, 1):
                 feeds[option if number == 1 else f"{option}-{number}"] = (form, *words, source)
+        for number, (sysplex, url) in enumerate(parse_settings("--dds", self.dds).items(), 1):
+            address = ServerOptions().address(url)
+            feeds["dds" if number == 1 else f"dds-{number}"] = ("dds", f"--sysplex={sysplex}", f"--url={address}")
         return feeds
 
 

@@ -538,6 +538,8 @@ WRONG_USE = {
     "--spans a.json": "are of a live twin; expected: --live URL",
     "--live https://h:1 --qmgr QM01 --spans a.json": "--spans a.json is not a file; expected: a file that grows, or",
     "--live https://h:1 --qmgr QM01 --smf topic:": "--smf topic:; expected: topic:NAME, or a file that grows",
+    "--live https://h:1 --qmgr QM01 --dds https://h:2": "--dds has no =; expected: --dds KEY=VALUE",
+    "--live https://h:1 --qmgr QM01 --dds PLEX1=h:2": "--url h:2; expected: http://HOST:PORT or https://HOST:PORT",
     "--live https://h:1 --qmgr QM01 --smf topic:smf": "a topic of which Kafka? Expected: --bootstrap-servers",
     f"--live https://h:1 --qmgr QM01 --smf {__file__} --smf {__file__}": "a source twice; expected: each once",
     "--live https://h:1": "no queue manager to ask; expected: --qmgr QM01,QM02",
@@ -703,6 +705,11 @@ def test_spans_and_smf_join_the_levels_in_one_command(
         ("spans", ("otlp", f"--follow={tmp_path / 'spans.json'}")),
         ("spans-2", ("otlp", f"--follow={tmp_path / 'more.json'}")),
     ]
+    assert main(["start", *mqweb, spans[0], "--sampled", "0.05", "--dds", "PLEX1=https://rmf:1"]) == 0
+    assert [own.collect for own in runs.pop().feeds] == [
+        ("otlp", "--sampled=0.05", f"--follow={tmp_path / 'spans.json'}"),
+        ("dds", "--sysplex=PLEX1", "--url=https://rmf:1"),
+    ]
     *again, last = second.feeds
     assert (last.name, last.collect) == ("smf", ("smf", "--flows=accounting", "--zone=+01:00", "--topic=smf115"))
     assert [own.position for own in again] == [own.position for own in reversed(first.feeds)]
@@ -732,7 +739,9 @@ def test_the_commands_of_the_page_run(
     assert main(words) == 0
     assert (tmp_path / "mqtwin-site" / "estate.toml").is_file()
     assert bool(runs) == ("--once" not in words)
-    assert [own.name for run in runs for own in run.feeds] == (["spans"] if "--spans" in words else [])
+    assert [own.name for run in runs for own in run.feeds] == [
+        name for name in ("spans", "dds") if f"--{name}" in words
+    ]
     if runs and "policy.txt" not in words:
         (text,) = [own for own in capsys.readouterr().out.splitlines() if "estate.toml: " in own]
         assert text.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]

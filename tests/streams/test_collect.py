@@ -140,14 +140,14 @@ class Scripted:
         return Position(source=self.name, offsets={"0": self.page_count})
 
 
-def dds_report(second=0):
+def dds_report(second=0, elements=3):
     row = {
         "CFAPSTRU": "QSG1APP1",
         "CFAPTYPE": "LIST",
         "CFAPSTAT": "A",
         "CFAPSYS": "*ALL",
         "CFAILEL": "9",
-        "CFAILEM": "3",
+        "CFAILEM": str(elements),
     }
     return {
         "report": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from tests.mqweb import Certificates, MqwebServer, User
+from tests.streams.test_collect import dds_report, server
 from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.processes import still_alive
 from tests.support.queue_managers import System
@@ -228,18 +230,26 @@ def test_each_part_that_is_killed_comes_back_and_the_twin_goes_on_living(
     assert not (tmp_path / "site" / "logs" / "job.log").read_text().count('"level":"error"')
 
 
-def test_spans_of_5_percent_join_the_levels(site: Site, tmp_path: Path, start: Callable[[], Started]) -> None:
+def test_spans_of_5_percent_and_rmf_join_the_levels(site: Site, tmp_path: Path, start: Callable[[], Started]) -> None:
+    """The REST interface shows entries; elements come from RMF alone."""
     site.spans = tmp_path / "spans.json"
     site.spans.touch()
-    site.login += ("--spans", str(site.spans), "--no-console")
-    run = start()
-    broker = run.wait_for("broker up: ").rpartition(" ")[2]
-    run.wait_for("first state after ")
-    wait_until(lambda: bool(state_of(broker).coverage), PATIENCE_S)
-    coverage = (state_of(broker).coverage or {})["ORDERS"].puts_seen
-    assert coverage is not None and coverage.low < 0.05 < coverage.high < 0.1
-    run.stop()
-    assert list((tmp_path / "site").glob("position-otlp-*.json"))
+
+    def rmf(path: str) -> tuple[int, bytes]:
+        return 200, json.dumps(dds_report(elements=4_321) if "CFACT" in path else {"report": []}).encode()
+
+    with server(rmf) as (url, requests):
+        site.login += ("--spans", str(site.spans), "--dds", f"PLEX1={url}", "--no-console")
+        run = start()
+        broker = run.wait_for("broker up: ").rpartition(" ")[2]
+        run.wait_for("first state after ")
+        wait_until(lambda: bool(state_of(broker).coverage), PATIENCE_S)
+        coverage = (state_of(broker).coverage or {})["ORDERS"].puts_seen
+        assert coverage is not None and coverage.low < 0.05 < coverage.high < 0.1
+        wait_until(lambda: "elems_used" in state_of(broker).measured, PATIENCE_S)
+        run.stop()
+    assert any("resource=%2CPLEX1%2CSYSPLEX" in path for path, _ in requests)
+    assert list((tmp_path / "site").glob("position-otlp-*.json")) and list((tmp_path / "site").glob("position-dds-*"))
 
 
 def look_at(address: str) -> None:

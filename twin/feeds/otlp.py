@@ -1,11 +1,12 @@
 """Spans of puts and gets as events, each once and in the order of time.
 
-Spans show the messages that carry trace context, and of these the share that applications sample; `coverage.py` adds
-what statistics count beyond them. A collector of spans delivers batches late, out of order and, after a retry, twice
-[OpenTelemetry: Collector, Exporter Helper]. So events are held until others are `late_s` younger, and duplicates are
-recognised by trace id and span id among recent spans. A span that is later than `late_s` is passed on at once, with a
-complaint, and the twin takes it at its own clock. The result is a function of the records in their order;
-`SpanOrder.pack` saves all of it for a later process.
+Spans show the messages that carry trace context, and of these the share that applications sample: where that is known
+by the trace state or by `FeedOptions.sampled`, a span becomes an event with the count of the calls it stands for, and
+`coverage.py` adds what statistics count beyond spans. A collector of spans delivers batches late, out of order and,
+after a retry, twice [OpenTelemetry: Collector, Exporter Helper]. So events are held until others are `late_s` younger,
+and duplicates are recognised by trace id and span id among recent spans. A span that is later than `late_s` is passed
+on at once, with a complaint, and the twin takes it at its own clock. The result is a function of the records in their
+order; `SpanOrder.pack` saves all of it for a later process.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from typing_extensions import override
 from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
+from twin.feeds.coverage import MAX_COUNT
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
 from twin.feeds.protocol import DEFAULT_LENGTH, Feed, FeedOptions, Page
-from twin.feeds.spans import LACKING, Call, Emitter, UnreadableSpansError, read_spans
+from twin.feeds.spans import LACKING, TRACE_BYTES, Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"
 _OTHERS = "span of no put or get on MQ"
@@ -103,7 +105,9 @@ class SpanEvents:
             )
         stored = self._stored(call, qmgr)
         event: Event = {"time": call.time, "qmgr": qmgr, "op": call.op, "queue": stored.queue}
-        if call.msgid is not None:
+        if (count := self._count(call)) > 1:
+            event["count"] = count
+        elif call.msgid is not None:
             event["msgid"] = call.msgid
         if call.op == "PUT":
             if call.length is not None:
@@ -115,6 +119,16 @@ class SpanEvents:
             if call.expiry_s is not None:
                 event["expiry"] = call.expiry_s
         return event
+
+    def _count(self, call: Call) -> int:
+        """Return the number of calls that a span stands for, rounded up or down by the trace: on average it is right.
+
+        The put and the get of a trace are rounded alike.
+        """
+        calls = call.stands_for if self._options.sampled is None else 1.0 / self._options.sampled
+        whole = int(calls)
+        place = int.from_bytes(blake2b(call.key[:TRACE_BYTES], digest_size=4).digest()) / 2**32
+        return min(whole + (place < calls - whole), MAX_COUNT)
 
     def is_dropped(self, event: Event, call: Call) -> bool:
         """Return True for a call on a temporary dynamic queue that the estate lacks."""
@@ -238,7 +252,8 @@ class OtlpFeed(Feed):
             facts = {"message id": call.msgid, "priority": call.priority, "persistence": call.persistent}
             names = {name for name, value in facts.items() if value is not None}
             self.expect("put span" if call.op == "PUT" else "get span", names, place)
-        puts, gets = (1, 0) if call.op == "PUT" else (0, 1)
+        count = event.get("count", 1)
+        puts, gets = (count, 0) if call.op == "PUT" else (0, count)
         self.intake.cover(_SOURCE, event["qmgr"], event["queue"], (call.time, call.time), puts=puts, gets=gets)
         if passed_on is None:
             self.page_latest = max(self.page_latest, call.time)

@@ -55,6 +55,7 @@ class FeedOptions:
     flows: str = "statistics"  # source of puts and gets in SMF: "statistics" (QQST) or "accounting" (WQ)
     lpars: Mapping[str, str] = field(default_factory=dict)  # LPAR of a span -> queue manager
     emitter: str = "queue-manager"  # whose spans are taken: "queue-manager" or "application"
+    sampled: float | None = None  # share of the messages that have spans, above 0; None: as their trace state says
     queue: str | None = None  # original queue of a streaming queue
     length: int | None = None  # bytes of messages whose size is not reported; None: the mean of the queue
     poll_s: float | None = None  # poll interval of mq_prometheus or mq_json; None: as values of z/OS change

@@ -79,7 +79,10 @@ _SIGNALS = {  # [OpenTelemetry: OTLP specification]
     "resource_profiles": "profiles",
 }
 _EMPTY = "nothing"  # a request without a field, {} in JSON
-_TRACE_BYTES = 16
+TRACE_BYTES = 16
+_DIGITS = 14  # of a threshold, hexadecimal, trailing zeros left out
+_THRESHOLD = re.compile(rf"(?:^|,)\s*ot=(?:[^,]*;)?th:((?!f{{{_DIGITS}}})[0-9a-f]{{1,{_DIGITS}}})(?:[;,\s]|$)")
+_RANDOM = 1 << 4 * _DIGITS
 _RESOURCE_SPANS = ("resourceSpans", "resource_spans", "batches")
 _LEFT_OUT = ("links", "events", "parentSpanId", "parent_span_id")  # of a span, with ids of others
 NO_DESTINATION, NO_TIME = "no destination", "no time"
@@ -114,6 +117,7 @@ class Call(NamedTuple):
     priority: int | None = None
     persistent: bool | None = None
     expiry_s: float | None = None  # seconds until the message expires; None also: unlimited
+    stands_for: float = 1.0  # calls, of which spans were sampled by its trace state
 
 
 class UnreadableSpansError(ValueError):
@@ -175,7 +179,7 @@ def _parse_proto(value: bytes) -> ExportTraceServiceRequest:
         raise _OtherSignal(_EMPTY)
     if not request.resource_spans:
         raise UnreadableSpansError("OTLP protobuf without resource spans; expected: an ExportTraceServiceRequest")
-    if not all(len(span.trace_id) == _TRACE_BYTES for span in _proto_spans(request)):
+    if not all(len(span.trace_id) == TRACE_BYTES for span in _proto_spans(request)):
         _check_signal(value)
         raise UnreadableSpansError("OTLP protobuf without trace ids; expected: an ExportTraceServiceRequest")
     return request
@@ -337,7 +341,18 @@ def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
         priority=_number(attributes, "messaging.ibmmq.message.priority", 0, _MAX_PRIORITY),
         persistent=_is_persistent(attributes),
         expiry_s=None if expiry is None else expiry / 10,
+        stands_for=_stands_for(span.trace_state),
     )
+
+
+def _stands_for(trace_state: str) -> float:
+    """Return for how many calls a span stands, by the threshold of its sampling; 1 where it has none.
+
+    Of all values of 56 random bits those below the threshold were not sampled [OpenTelemetry: TraceState, Probability
+    Sampling].
+    """
+    threshold = _THRESHOLD.search(trace_state)
+    return 1.0 if threshold is None else _RANDOM / (_RANDOM - int(threshold[1].ljust(_DIGITS, "0"), 16))
 
 
 def _no_call(span: Span, attributes: Mapping[str, Any], *, is_zos: bool) -> str | None:

@@ -38,7 +38,7 @@ class Reading(NamedTuple):
         unread: share of the growth that is due to queues that nobody is measured to have open for input, 0..1.
         silent: ticks since a get last removed a message from the queue that grows most; very many if none ever did.
         got: messages got from that queue as a share of those put to it in the last 5 to 20 minutes; NaN: not known.
-        has_stopped: True if measured handles show that its reader has stopped; known gets show it themselves.
+        has_stopped: True if measured handles show that its reader has stopped.
     """
 
     unread: float = 0.0
@@ -84,10 +84,11 @@ def how_read(view: ForecastView, tick: int, *, is_sample: bool = False) -> Readi
     grown = _in_bytes(rows, rows["depth"] - rows[f"depth_{sample}"])
     if not grown.size:
         return Reading(unread_share(view, tick))
-    queue = rows[int(grown.argmax())]
+    row = int(grown.argmax())
+    queue = rows[row]
     put, got = (int(queue[name] - queue[f"{name}_{sample}"]) for name in ("puts", "gets"))
     silent = tick - int(queue["got_at"]) if queue["got_at"] != NEVER else _NEVER_GOT
-    return Reading(unread_share(view, tick), silent, got / max(put, 1))
+    return Reading(unread_share(view, tick), silent, got / max(put, 1), _has_lost_its_reader(view, row, tick))
 
 
 def _how_measured(view: ForecastView, tick: int) -> Reading:
@@ -98,12 +99,17 @@ def _how_measured(view: ForecastView, tick: int) -> Reading:
     if not grown.size or grown.max() <= 0:
         return READ
     row = int(grown.argmax())
-    fact, got = view.readers.facts[view.queues[row]], int(view.tables.store.queues[row]["gets"])
+    fact = view.readers.facts[view.queues[row]]
     silent = _NEVER_GOT if fact.last_get is None else (fact.measured_at - fact.last_get) // TICK
     if fact.last_get is None and fact.getters != 0:
         silent = 0
-    has_stopped = fact.known_getters(tick * TICK, got) == 0 and fact.has_lost_its_reader
-    return Reading(unread_share(view, tick, since), silent, has_stopped=has_stopped)
+    return Reading(unread_share(view, tick, since), silent, has_stopped=_has_lost_its_reader(view, row, tick))
+
+
+def _has_lost_its_reader(view: ForecastView, row: int, tick: int) -> bool:
+    """Return True if measured handles show that the reader of a queue has stopped."""
+    fact, got = view.readers.facts.get(view.queues[row]), int(view.tables.store.queues[row]["gets"])
+    return fact is not None and fact.known_getters(tick * TICK, got) == 0 and fact.has_lost_its_reader
 
 
 def unread_share(view: ForecastView, tick: int, rise_began: int | None = None) -> float:

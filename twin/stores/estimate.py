@@ -390,7 +390,13 @@ class _Mix(NamedTuple):
         if sizes.sum() >= MANY:
             by_owner, least = known["puts"].sum(1), np.maximum(sizes, 1e-9)
             space, pages = known["puts_space"].sum(0) / least, known["puts_pages"].sum(0) / least
-            sizes, usual = sizes / sizes.sum(), known["puts_space"].sum() / sizes.sum()
+            held = store.stocks["held"].reshape(-1, CLASSES)[: owners + 1].sum(0).astype(np.float64)
+            if held.sum() >= MANY:  # what stays may be longer than what only passes
+                sizes = held
+                usual = float(sizes @ space) / sizes.sum()
+            else:
+                usual = known["puts_space"].sum() / sizes.sum()
+            sizes = sizes / sizes.sum()
             if holding.each and usual > 0:  # the mean of all says more than that of a sample
                 space *= holding.each / usual
             return cls(sizes, by_owner / by_owner.sum(), space, pages)

@@ -1,50 +1,190 @@
-"""Forecasts of a site that knows a part: the table of docs/feeds-joined.md.
+"""Forecasts of a site that knows a part: the tables of docs/feeds-joined.md.
 
-`python -m tests.tools.score.partial [SITE ...]` replays the nights of tests/twin/test_partial_feeds.py until a put is
-refused. It prints for each feed the error of the median half an hour before, and how long before the page comes.
+`python -m tests.tools.score.partial [--seeds N] [--sites A,B]` simulates nights that fill a store and calm ones, thins
+each to what a site knows, and replays it until a put is refused. All of it takes two cores about twenty minutes.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import twin
-from tests.support.partial_feeds import EVENTS, write_known, write_until
-from tests.twin.test_partial_feeds import AHEAD_S, FEEDS, SITES, night
+from tests.support.partial_feeds import EVENTS, Feed, write_known, write_until
+from tests.twin.test_partial_feeds import AHEAD_S, FEEDS, SITES
 from twin.conditions import INFO, Condition
+from twin.simulation import Measuring
 
 _SECOND = 10**6
+_MINUTE_S = 60
+_LATER_S = 120  # than the better of the feeds alone, from which a page counts as later
+STORIES = {
+    "structure": ("getter-outage", "slow-consumer", "accelerating-fill", "levelling-fill", "burst"),
+    "data set": ("getter-outage", "slow-consumer", "smds-cannot-expand", "levelling-fill", "burst"),
+    "scm": ("scm-fills-behind", "getter-outage", "burst"),
+    "page set": ("page-set-expand-none", "getter-outage", "slow-consumer", "levelling-fill", "burst"),
+    "queue file": ("getter-outage", "queue-file-growth", "slow-consumer", "levelling-fill", "burst"),
+}
+KNOWN = {"all events": EVENTS, **FEEDS, "1 % and levels": Feed(share=0.01)}
+ALONE = ("all events", "levels")
 
 
-def line(site: str, feed: str) -> str:
-    """Return the row of a site and a feed: error half an hour before, and the lead of its page."""
-    own = night(site)
-    known, until = (own.recording.with_name(f"scored-{name}.arrow") for name in ("known", "until"))
-    write_known(own.recording, known, EVENTS if feed == "events" else FEEDS[feed])
-    write_until(known, until, own.first_full, own.store)
-    replayed = twin.replay(until, own.estate)
-    table, moment = replayed.forecasts, own.first_full - AHEAD_S * _SECOND
-    is_known = pc.and_(pc.equal(table["store"], own.store), table["is_first"])
-    table = table.filter(is_known)
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A night as a site with one feed saw it.
+
+    Attributes:
+        feed: its feed, of `KNOWN`.
+        night: site, story, seed.
+        is_calm: True if no put was refused.
+        error: of the median time to full half an hour before, as a share of it; None: none was known, or it was calm.
+        held: True if that time was from p10 to p90.
+        resource, queue: those that fill first, as known then.
+        lead_s: from the first page to the refused put, 0: none came; of a calm night more than 0 if one came.
+    """
+
+    feed: str
+    night: tuple[str, str, int]
+    is_calm: bool
+    error: float | None = None
+    held: bool = False
+    resource: str = ""
+    queue: str = ""
+    lead_s: float = 0.0
+
+
+def play(night: tuple[str, str, int]) -> list[Played]:
+    """Return what each feed showed of a night."""
+    site, story, seed = night
+    with tempfile.TemporaryDirectory(prefix="partial-") as name:
+        folder = Path(name)
+        (folder / "estate.toml").write_text(SITES[site][0])
+        estate = twin.load_estate(folder / "estate.toml")
+        recording = folder / "night.arrow"
+        outcome = twin.simulate(twin.make_scenario(story), estate, recording, seed, measuring=Measuring(levels=True))
+        store, first_full = next(
+            ((name, own.first_full) for name, own in outcome.stores.items() if own.first_full is not None),
+            (outcome.fullest or "", None),
+        )
+        known = folder / "known.arrow"
+        rows = []
+        for feed, own in KNOWN.items():
+            write_known(recording, known, own)
+            rows.append(_played(feed, night, known, estate, store, first_full))
+        return rows
+
+
+def _played(
+    feed: str, night: tuple[str, str, int], known: Path, estate: twin.Estate, store: str, first_full: int | None
+) -> Played:
+    if first_full is None:
+        pages = _pages(twin.replay(known, estate), store)
+        return Played(feed, night, is_calm=True, lead_s=float(bool(pages)))
+    until = known.with_name("until.arrow")
+    write_until(known, until, first_full, store)
+    replayed = twin.replay(until, estate)
+    moment = first_full - AHEAD_S * _SECOND
+    table = replayed.forecasts.filter(
+        pc.and_(pc.equal(replayed.forecasts["store"], store), replayed.forecasts["is_first"])
+    )
     times = table["time"].cast(pa.int64()).to_pylist()
-    rows = [(time, row) for time, row in zip(times, table.to_pylist(), strict=True) if time <= moment]
-    error, resource = "not known", "-"
-    if rows and (p50 := rows[-1][1]["p50_s"]) is not None:
-        left = p50 - (moment - rows[-1][0]) / _SECOND
-        error, resource = f"{100 * (left - AHEAD_S) / AHEAD_S:+.0f} %", rows[-1][1]["resource"]
-    pages = [
-        alert.time
+    before = [(time, row) for time, row in zip(times, table.to_pylist(), strict=True) if time <= moment]
+    pages = _pages(replayed, store)
+    lead_s = (first_full - pages[0].time) / _SECOND if pages else 0.0
+    queue = pages[0].fillers[0].queue if pages and pages[0].fillers else ""
+    if not before or before[-1][1]["p50_s"] is None:
+        return Played(feed, night, is_calm=False, queue=queue, lead_s=lead_s)
+    time, row = before[-1]
+    low, middle, high = (row[name] - (moment - time) / _SECOND for name in ("p10_s", "p50_s", "p90_s"))
+    return Played(
+        feed,
+        night,
+        is_calm=False,
+        error=(middle - AHEAD_S) / AHEAD_S,
+        held=low <= AHEAD_S <= high,
+        resource=row["resource"],
+        queue=queue,
+        lead_s=lead_s,
+    )
+
+
+def _pages(replayed: twin.Replayed, store: str) -> list[twin.Alert]:
+    return [
+        alert
         for alert in replayed.alerts
-        if (alert.store, alert.condition) == (own.store, Condition.FULL_FORECAST) and alert.severity != INFO
+        if (alert.store, alert.condition) == (store, Condition.FULL_FORECAST) and alert.severity != INFO
     ]
-    lead = f"{(own.first_full - pages[0]) / _SECOND / 60:.0f} min" if pages else "none"
-    return f"| {site} | {feed} | {resource} | {error} | {lead} |"
+
+
+def by_site(rows: list[Played]) -> Iterable[str]:
+    """Yield the table of errors and leads by feed and site: medians over the nights that fill."""
+    yield "| what is known | " + " | ".join(SITES) + " |"
+    yield "| --- |" + " ---: |" * len(SITES)
+    for feed in KNOWN:
+        cells = []
+        for site in SITES:
+            own = [row for row in rows if (row.feed, row.night[0], row.is_calm) == (feed, site, False)]
+            errors = [abs(row.error) for row in own if row.error is not None]
+            error = f"{100 * statistics.median(errors):.0f} %" if errors else "-"
+            lead = f"{statistics.median(row.lead_s for row in own) / _MINUTE_S:.0f} min" if own else "-"
+            cells.append(f"{error}, {lead}")
+        yield f"| {feed} | " + " | ".join(cells) + " |"
+
+
+def by_feed(rows: list[Played]) -> Iterable[str]:
+    """Yield the table of what has to hold by feed, over all sites."""
+    of = {(row.feed, row.night): row for row in rows}
+    yield "| what is known | resource right | queue right | from p10 to p90 | later than alone | calm nights paged |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for feed in KNOWN:
+        full = [row for row in rows if row.feed == feed and not row.is_calm]
+        calm = [row for row in rows if row.feed == feed and row.is_calm]
+        truth = [of["all events", row.night] for row in full]
+        alone = [max(of[name, row.night].lead_s for name in ALONE) for row in full]
+        cells = [
+            _share([row.resource == own.resource for row, own in zip(full, truth, strict=True) if own.resource]),
+            _share([row.queue == own.queue for row, own in zip(full, truth, strict=True) if row.queue and own.queue]),
+            _share([row.held for row in full if row.error is not None]),
+            _share([row.lead_s < lead - _LATER_S for row, lead in zip(full, alone, strict=True)]),
+            _share([row.lead_s > 0 for row in calm]),
+        ]
+        yield f"| {feed} | " + " | ".join(cells) + " |"
+
+
+def _share(holds: list[bool]) -> str:
+    return f"{sum(holds)} of {len(holds)}"
+
+
+def main(arguments: list[str] | None = None, show: Callable[[str], object] = print) -> None:
+    """Play the nights, and show both tables; progress is a line a night."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--sites", default=",".join(SITES))
+    chosen = parser.parse_args(arguments)
+    nights = [
+        (site, story, seed)
+        for site in chosen.sites.split(",")
+        for story, seed in product(STORIES[site], range(1, chosen.seeds + 1))
+    ]
+    rows: list[Played] = []
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        for own in pool.map(play, nights):
+            rows += own
+            leads = ", ".join(f"{row.feed} {row.lead_s / _MINUTE_S:.0f}" for row in own)
+            show(f"<!-- {' '.join(map(str, own[0].night))}, {'calm' if own[0].is_calm else 'full'}: {leads} -->")
+    for line in (*by_site(rows), "", *by_feed(rows)):
+        show(line)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or SITES:
-        for own_feed in ("events", *FEEDS):
-            print(line(name, own_feed), flush=True)
+    main()

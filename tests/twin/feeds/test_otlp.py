@@ -30,7 +30,18 @@ MSGID = "c3e2d840d8d4f0f140404040404040404040a1b2c3d4e5f6"
 ZOS = "z/OS OTel"  # scope of the spans of queue managers
 
 
-def span(number=1, *, kind=PUT, second=0.0, queue="ORDERS", lpar="MV4C", status=None, scope=ZOS, **attributes):
+def span(
+    number=1,
+    *,
+    kind=PUT,
+    second=0.0,
+    queue="ORDERS",
+    lpar="MV4C",
+    status=None,
+    scope=ZOS,
+    trace_state=None,
+    **attributes,
+):
     texts = {"messaging.destination.name": queue, **({"mainframe.lpar.name": lpar} if lpar else {})}
     if scope == ZOS:
         texts["messaging.system"] = "ibmmq"
@@ -50,6 +61,7 @@ def span(number=1, *, kind=PUT, second=0.0, queue="ORDERS", lpar="MV4C", status=
         "attributes": values,
         "scope": scope,
         **({"status": {"code": status}} if status is not None else {}),
+        **({"traceState": trace_state} if trace_state is not None else {}),
     }
 
 
@@ -76,6 +88,7 @@ def as_proto(*spans):
             int(entry["endTimeUnixNano"]),
         )
         new.status.code = entry.get("status", {}).get("code", 0)
+        new.trace_state = entry.get("traceState", "")
         for pair in entry["attributes"]:
             attribute = new.attributes.add(key=pair["key"])
             if "boolValue" in pair["value"]:
@@ -564,3 +577,50 @@ def test_a_call_without_a_destination_is_no_other_span(site):
     data = as_json(*SPANS).replace(b"messaging.destination.name", b"messaging.destination")
     _, intake = read_pages("otlp", data, estate=site)
     assert intake.counts["bad-value"] == len(SPANS)
+
+
+# --- sampling --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoded", [as_json, as_proto])
+@pytest.mark.parametrize(
+    ("trace_state", "sampled", "count"),
+    [
+        (None, None, None),
+        ("", None, None),
+        ("ot=th:0", None, None),
+        ("ot=th:8", None, 2),
+        ("ot=th:c", None, 4),
+        ("ot=rv:abcdefabcdefab;th:c", None, 4),
+        ("vendor=1, ot=th:f0;rv:6e6d1a75832a2f,other=th:8", None, 16),
+        ("ot=th:ffffffffffffff", None, None),  # nothing is sampled: there is no such span
+        ("ot=th:fffffffffffff", None, 1_000_000),  # of 16 times as many, what an event may count
+        ("xot=th:8", None, None),
+        ("ot=th:8x", None, None),
+        ("ot=th:8", 1.0, None),
+        (None, 0.05, 20),
+        ("ot=th:8", 0.05, 20),
+    ],
+)
+def test_a_sampled_span_counts_for_the_calls_that_it_stands_for(estate, encoded, trace_state, sampled, count):
+    spans = [span(1, trace_state=trace_state), span(2, kind=GET, second=1.0, trace_state=trace_state)]
+    events, _ = read(estate, encoded(*spans), sampled=sampled)
+    assert [(event["op"], event.get("count")) for event in events] == [("PUT", count), ("GET", count)]
+
+
+def test_the_messages_of_a_sample_have_no_ids_and_keep_the_rest(estate):
+    own = span(1, messaging__message__id=MSGID, messaging__ibmmq__message__priority=7)
+    ((all_,), _), ((sampled,), _) = read(estate, as_json(own)), read(estate, as_json(own), sampled=0.05)
+    assert all_["msgid"] == MSGID and "msgid" not in sampled
+    assert {name: value for name, value in all_.items() if name != "msgid"} | {"count": 20} == sampled
+
+
+def test_counts_that_are_not_whole_are_right_on_average_and_alike_in_a_trace(estate):
+    traces = range(1, 3_001)
+    spans = [own for number in traces for own in (span(number), span(number, kind=GET, second=1.0))]
+    for number, own in enumerate(spans):
+        own["spanId"] = f"{number + 1:016x}"
+    events, _ = read(estate, as_json(*spans), sampled=0.3)
+    puts, gets = ([event["count"] for event in events if event["op"] == op] for op in ("PUT", "GET"))
+    assert set(puts) == {3, 4} and sum(puts) == sum(gets)
+    assert sum(puts) / len(traces) == pytest.approx(1 / 0.3, rel=0.01)
