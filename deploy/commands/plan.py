@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
 
 from deploy.options.common import Flag, KafkaOptions, open_estate
-from deploy.options.files import EstateFile
+from deploy.options.files import EstateFile, InputFile
 from deploy.show.document import Document, Table, Text, site_period
-from deploy.show.terminal import emit, printable
+from deploy.show.terminal import emit, print_line, print_warnings, printable
 from streams.kafka.present import read_last_states
 from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.errors import UsageError
 from twin.estate import Estate, EstateError
+from twin.estate.calendars import read_calendar
 from twin.estate.errors import known_hint
-from twin.estate.planned import read_plan
+from twin.estate.planned import Plan, planned_text, read_plan
 from twin.events import JSON
 from twin.records import PlannedWork
+from twin.units import as_count, as_text
 
 plan = App(name="plan")
 
@@ -86,7 +89,8 @@ def add(
         "allowed_pct": allowed_pct,
         "note": comment,
     }
-    _send(open_estate(estate), kafka, store, {name: value for name, value in parts.items() if value is not None})
+    content = {name: value for name, value in parts.items() if value is not None}
+    _send(open_estate(estate), kafka, [(store, content)])
     print(printable(f"{id_} is planned of {store}; mqtwin plan list shows its windows of the next 24 hours"))
 
 
@@ -102,8 +106,33 @@ def cancel(
         estate: Estate file (TOML).
         kafka: Kafka connection.
     """
-    _send(open_estate(estate), kafka, store, {"id": id_, "cancelled": True})
+    _send(open_estate(estate), kafka, [(store, {"id": id_, "cancelled": True})])
     print(printable(f"{id_} of {store} is cancelled"))
+
+
+@plan.command(name="import")
+def import_(calendar: InputFile, /, *, estate: EstateFile, kafka: KafkaOptions | None = None) -> int | None:
+    """Announce the planned work of an iCalendar file, or print it as [[planned]] of the estate.
+
+    Exit status 1 if it has none. What each property means: docs/planned-work.md.
+
+    Args:
+        calendar: iCalendar file, such as jobs.ics.
+        estate: Estate file (TOML).
+        kafka: Kafka connection. Without it the text for the estate is printed.
+    """
+    loaded_estate = open_estate(estate)
+    plans, left_out = read_calendar(calendar, loaded_estate, time.time_ns() // 1000)
+    if left_out:
+        print_warnings([f"{calendar}: left out: {left_out}"])
+    if kafka is None:
+        print_planned((store, content) for store, content in plans if "cancelled" not in content)
+    elif plans:
+        _send(loaded_estate, kafka, plans)
+    cancelled = sum("cancelled" in content for _, content in plans)
+    ended = f", {cancelled} cancelled" if cancelled else ""
+    print_line(f"{as_count(len(plans) - cancelled, 'plan')} of {calendar.name}{ended}")
+    return None if plans else 1
 
 
 @plan.command(name="list")
@@ -126,10 +155,18 @@ def list_(*, estate: EstateFile, kafka: KafkaOptions, store: str | None = None, 
         if store in (None, name)
         for work in state.plans or ()
     ]
-    emit(_document(plans), as_json=json)
+    emit(plans_document(plans), as_json=json)
 
 
-def _document(plans: list[StorePlan]) -> Document:
+def print_planned(plans: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Print plans as tables of the estate. plans: (store, content of a PLAN event)."""
+    for number, (store, content) in enumerate(plans):
+        lines = planned_text(store, content).splitlines()
+        print("\n".join(map(printable, [""] * (number > 0) + lines)))
+
+
+def plans_document(plans: list[StorePlan]) -> Document:
+    """Return the table of windows."""
     if not plans:
         return Document("Planned work", [Text("no work is planned in the next 24 hours")], plans)
     rows = [
@@ -155,16 +192,34 @@ def _check(estate: Estate, store: str) -> None:
         raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
 
 
-def _send(estate: Estate, kafka: KafkaOptions, store: str, content: dict[str, Any]) -> None:
-    """Write a PLAN event to the events topic. UsageError: the plan is wrong, or the user may not write."""
-    configure_logging(level="warning")
+def plan_event(estate: Estate, store: str, content: Mapping[str, Any], now: int) -> bytes:
+    """Return a PLAN event as JSON.
+
+    Args:
+        estate: the estate.
+        store: name of the store.
+        content: the plan as in the event, or its end.
+        now: time of the event, microseconds.
+
+    Raises:
+        UsageError: no such store, the plan is wrong, or none of its windows is still ahead.
+    """
     _check(estate, store)
     try:
-        read_plan(content, estate.stores[store])
+        plan = read_plan(content, estate.stores[store])
     except EstateError as error:
         raise UsageError(f"plan of {store}: {error}") from None
+    if isinstance(plan, Plan) and not plan.rrule and plan.end is not None and plan.end <= now:
+        raise UsageError(f"plan of {store}: until = {as_text(plan.end)} has passed; expected: a window ahead")
     qmgr = next(qmgr for qmgr, name in estate.store_routes if name == store)
-    event = {"time": time.time_ns() // 1000, "qmgr": qmgr, "op": "PLAN", "store": store, "plan": content}
-    topics = Topics(kafka.topic_prefix)
+    return msgspec.json.encode({"time": now, "qmgr": qmgr, "op": "PLAN", "store": store, "plan": content})
+
+
+def _send(estate: Estate, kafka: KafkaOptions, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Write PLAN events to the events topic. UsageError: a plan is wrong, or the user may not write."""
+    configure_logging(level="warning")
+    now, topics = time.time_ns() // 1000, Topics(kafka.topic_prefix)
+    records = [Record(store.encode(), plan_event(estate, store, content, now), JSON, 1) for store, content in planned]
     with Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=False) as sender:
-        sender.send(Record(store.encode(), msgspec.json.encode(event), JSON, 1))
+        for record in records:
+            sender.send(record)
