@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile
 from deploy.show.document import Document, Table, Text, site_period
+from deploy.show.progress import show_progress
 from deploy.show.terminal import emit, print_line, print_warnings, printable
 from streams.kafka.present import read_last_states
 from streams.kafka.publish import PublishResult, Record, Sender
@@ -108,6 +109,29 @@ def cancel(
     """
     _send(open_estate(estate), kafka, [(store, {"id": id_, "cancelled": True})])
     print(printable(f"{id_} of {store} is cancelled"))
+
+
+@plan.command
+def find(
+    recordings: Annotated[tuple[InputFile, ...], Parameter(name="RECORDING", negative="")], /, *, estate: EstateFile
+) -> int | None:
+    """Propose planned work: rises of a store at the same hour on most days of recordings, as [[planned]] of the estate.
+
+    Exit status 1 if nothing recurs.
+
+    Args:
+        recordings: Recordings of several days: .ndjson, .ndjson.zst or .arrow.
+        estate: Estate file (TOML).
+    """
+    from twin.planning.recurring import find_plans
+
+    loaded_estate = open_estate(estate)
+    with show_progress("find") as advance:
+        found = find_plans(recordings, loaded_estate, advance)
+    for number, own in enumerate(found):
+        print("\n".join(map(printable, [""] * (number > 0) + own.text.splitlines())))
+    print_line(f"{as_count(len(found), 'plan')} proposed, of rises at the same hour on most days")
+    return None if found else 1
 
 
 @plan.command(name="import")
