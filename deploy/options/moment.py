@@ -18,6 +18,8 @@ from twin.planning.whatif import Moment, Traffic, moment_of, twin_at
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
 
+_NUMBERS = ("duration_s", "messages", "length", "puts_per_s", "allowed_pct")  # of a plan
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentSource:
@@ -118,13 +120,13 @@ def _plan_of(text: str, twin: Twin) -> Plan:
         if text not in known:
             raise UsageError(f"--plan {text}: {twin.name} has no plan of that id{known_hint(text, known)}")
         return known[text]
-    parts = {key: _value(value) for key, value in parse_settings("--plan", text.split(",")).items()}
+    given = parse_settings("--plan", text.split(","))
+    parts = {key: _value(value) if key in _NUMBERS else value for key, value in given.items()}
     try:
         plan = read_plan({"id": "planned", **parts}, twin.config)
     except EstateError as error:
         raise UsageError(f"--plan {text}: {error}") from None
-    if not isinstance(plan, Plan):
-        raise UsageError(f"--plan {text}: cancelled; expected: what is planned")
+    assert isinstance(plan, Plan)  # `cancelled` would have to be true, and is a text
     return plan
 
 

@@ -414,7 +414,7 @@ def test_planned_work_is_asked_for_by_its_parts(
         "settlement": "--plan settlement: QSG1/APP1 has no plan of that id",
         PLAN + ",mesages=1": 'unknown key "mesages"; did you mean messages?',
         "id=A,from=2026-11-21": 'from = "2026-11-21": must be RFC 3339 with its zone',
-        "id=A,cancelled=true": "cancelled; expected: what is planned",
+        "id=A,cancelled=true": 'cancelled = "true": must be true',
     }
     for text, problem in wrong.items():
         assert whatif(estate, recording, *moment, "--plan", text) == 2
@@ -425,7 +425,7 @@ def test_advice_says_what_would_make_planned_work_fit(
     estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z")
-    assert main(["advise", STORE, *options, "--plan", PLAN.replace("2_000_000", "300_000")]) == 0
+    assert main(["advise", STORE, *options, "--plan", PLAN.replace("2_000_000", "150_000")]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
-    assert "MIGRATION, 2026-11-21 22:00 to 2026-11-22 04:00 UTC, 300,000 messages: does not fit: " in first
-    assert any(re.fullmatch(r"Plan \d, larger: fits\.", line) for line in rest)
+    assert "MIGRATION, 2026-11-21 22:00 to 2026-11-22 04:00 UTC, 150,000 messages: does not fit: " in first
+    assert any(re.fullmatch(r"Plan \d, .*: fits\.", line) for line in rest), rest
