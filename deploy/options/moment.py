@@ -120,8 +120,8 @@ def _plan_of(text: str, twin: Twin) -> Plan:
         if text not in known:
             raise UsageError(f"--plan {text}: {twin.name} has no plan of that id{known_hint(text, known)}")
         return known[text]
-    given = parse_settings("--plan", text.split(","))
-    parts = {key: _value(value) if key in _NUMBERS else value for key, value in given.items()}
+    words = parse_settings("--plan", text.split(","))
+    parts = {key: _value(value) if key in _NUMBERS else value for key, value in words.items()}
     try:
         plan = read_plan({"id": "planned", **parts}, twin.config)
     except EstateError as error:

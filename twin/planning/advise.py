@@ -148,7 +148,8 @@ def advise(
     first = what_if(moment, None, traffic, promise.hours * 3600, plan=plan)
     outcome = ask(required) if required else first.after
     is_kept = promise.is_kept(outcome)
-    plans, left_out = ((), ()) if is_kept and not required else _plans(moment, promise, ask, required)
+    rounds = _MAX_ROUNDS * (max(1, len(sizes(moment.twin))) if plan else 1)  # planned work may be many times the store
+    plans, left_out = ((), ()) if is_kept and not required else _plans(moment, promise, ask, required, rounds)
     smaller = _smaller(moment.twin, promise, ask) if is_kept and not required else {}
     return Advice(
         store=first.store,
@@ -186,7 +187,9 @@ def asking(moment: Moment, promise: Promise, traffic: Traffic, plan: PlannedPlan
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def _plans(moment: Moment, promise: Promise, ask: Ask, required: Settings) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+def _plans(
+    moment: Moment, promise: Promise, ask: Ask, required: Settings, rounds: int
+) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
     """Return the plans, and why others are left out."""
     twin = moment.twin
     plans: list[Plan] = []
@@ -202,7 +205,7 @@ def _plans(moment: Moment, promise: Promise, ask: Ask, required: Settings) -> tu
     for title, beginning in changes:
         if not beginning.keys().isdisjoint(required):
             continue
-        settings = _enlarge(twin, required | beginning, test, required)
+        settings = _enlarge(twin, required | beginning, test, required, rounds)
         if settings is None:
             continue
         least = _least_of(twin, settings, test, required)
@@ -249,10 +252,10 @@ def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
     return list(warnings(stores, described, estate.queue_managers, {}))
 
 
-def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Settings) -> Settings | None:
-    """Double the size of full resources until the settings hold; None if that does not help."""
+def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Settings, rounds: int) -> Settings | None:
+    """Double the size of full resources until the settings hold; None if that does not help in some rounds."""
     settings = dict(beginning)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(rounds):
         try:
             tried = test(settings)
         except UsageError:
