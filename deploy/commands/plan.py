@@ -127,11 +127,11 @@ def find(
 
     loaded_estate = open_estate(estate)
     with show_progress("find") as advance:
-        found = find_plans(recordings, loaded_estate, advance)
-    for number, own in enumerate(found):
+        proposals = find_plans(recordings, loaded_estate, advance)
+    for number, own in enumerate(proposals):
         print("\n".join(map(printable, [""] * (number > 0) + own.text.splitlines())))
-    print_line(f"{as_count(len(found), 'plan')} proposed, of rises at the same hour on most days")
-    return None if found else 1
+    print_line(f"{as_count(len(proposals), 'plan')} proposed, of rises at the same hour on most days")
+    return None if proposals else 1
 
 
 @plan.command(name="import")

@@ -10,14 +10,14 @@ import pytest
 
 from tests.twin.estate.test_planned import BERLIN, estate_of
 from twin.estate.planned import read_plan
-from twin.planning.recurring import Found, find_plans
+from twin.planning.recurring import Proposal, find_plans
 
 STORE = "QSG1/APP1"
 FIRST = datetime(2026, 11, 16, tzinfo=BERLIN)  # a Monday
 QUEUES = '[queue."QSG1/ORDERS"]\nstructure = "APP1"\n'
 
 
-def recorded(folder: Path, jobs: dict[int, int], *, of_days: int = 5, messages: int = 12_000) -> list[Found]:
+def recorded(folder: Path, jobs: dict[int, int], *, of_days: int = 5, messages: int = 12_000) -> list[Proposal]:
     """Return what is found in days on which a job begins at a minute of the day; 20 minutes later its puts are got."""
     lines = []
     for day in range(of_days):
@@ -37,19 +37,19 @@ def recorded(folder: Path, jobs: dict[int, int], *, of_days: int = 5, messages: 
 
 
 def test_a_job_of_most_nights_is_proposed_with_the_hour_of_the_site(tmp_path: Path) -> None:
-    [found] = recorded(tmp_path, {0: 130, 1: 134, 2: 128, 4: 130})
-    assert (found.store, found.days, found.of_days) == (STORE, 4, 4)
-    assert found.content["id"] == "BATCH 02:05" and found.content["queue"] == "BATCH"
-    assert found.content["rrule"] == "FREQ=WEEKLY;BYDAY=MO,TU,WE,FR;BYHOUR=2;BYMINUTE=5;BYSECOND=0"
-    assert found.content["duration_s"] in (1500, 1800, 2100) and found.content["messages"] == 12_000
-    assert 5 < found.took_pct[0] <= found.took_pct[1] < 50
-    estate = estate_of(tmp_path, QUEUES + found.text)
-    assert estate.planned[STORE] == (read_plan(found.content, estate.stores[STORE]),)
+    [proposal] = recorded(tmp_path, {0: 130, 1: 134, 2: 128, 4: 130})
+    assert (proposal.store, proposal.days, proposal.of_days) == (STORE, 4, 4)
+    assert proposal.content["id"] == "BATCH 02:05" and proposal.content["queue"] == "BATCH"
+    assert proposal.content["rrule"] == "FREQ=WEEKLY;BYDAY=MO,TU,WE,FR;BYHOUR=2;BYMINUTE=5;BYSECOND=0"
+    assert proposal.content["duration_s"] in (1500, 1800, 2100) and proposal.content["messages"] == 12_000
+    assert 5 < proposal.took_pct[0] <= proposal.took_pct[1] < 50
+    estate = estate_of(tmp_path, QUEUES + proposal.text)
+    assert estate.planned[STORE] == (read_plan(proposal.content, estate.stores[STORE]),)
 
 
 def test_jobs_about_midnight_are_one_plan(tmp_path: Path) -> None:
-    [found] = recorded(tmp_path, {0: 1438, 1: 1445, 2: 1437, 3: 1439})
-    assert found.content["rrule"] == "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH;BYHOUR=23;BYMINUTE=55;BYSECOND=0"
+    [proposal] = recorded(tmp_path, {0: 1438, 1: 1445, 2: 1437, 3: 1439})
+    assert proposal.content["rrule"] == "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH;BYHOUR=23;BYMINUTE=55;BYSECOND=0"
 
 
 @pytest.mark.parametrize("jobs", [{}, {0: 130, 1: 500, 2: 900}, {0: 130, 1: 130}], ids=["none", "any hour", "two days"])

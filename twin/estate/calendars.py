@@ -74,8 +74,8 @@ def read_calendar(path: Path, estate: Estate, now: int) -> Calendar:
                 raise _LeftOutError("past")  # noqa: TRY301 -- one place counts what is left out
             if (store, fields["id"]) in plans:
                 raise EstateError(f"another event of {store} has its id")
-        except _LeftOutError as left_out:
-            counts[str(left_out)] += 1
+        except _LeftOutError as reason:
+            counts[str(reason)] += 1
         except (UsageError, ValueError) as error:
             wrong.append(f"{_label(event)}: {error}")
         else:
@@ -94,19 +94,19 @@ def _label(event: Any) -> str:
 
 def _plan_of(event: Any, estate: Estate) -> tuple[str, dict[str, Any]]:
     """Return (store, content of a PLAN event). EstateError, ValueError: a property is wrong."""
-    given = _given(event)
-    store, queue = _place(given, _categories(event), estate)
-    fields: dict[str, Any] = {"id": given.pop("id", None) or _label(event)}
+    properties = _properties(event)
+    store, queue = _place(properties, _categories(event), estate)
+    fields: dict[str, Any] = {"id": properties.pop("id", None) or _label(event)}
     if str(event.get("STATUS", "")).upper() == "CANCELLED":
         return store, fields | {"cancelled": True}
     if queue:
         fields["queue"] = queue
-    return store, fields | _times(event, estate.site.clock) | given
+    return store, fields | _times(event, estate.site.clock) | properties
 
 
-def _given(event: Any) -> dict[str, Any]:
+def _properties(event: Any) -> dict[str, Any]:
     """Return the properties of our own, by the part of a plan."""
-    given: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for name, value in event.items():
         if not name.upper().startswith(_PREFIX):
             continue
@@ -114,10 +114,10 @@ def _given(event: Any) -> dict[str, Any]:
         if part not in (*_NUMBERS, *_WORDS):
             raise EstateError(f"{name}: no such property{did_you_mean(part, (*_NUMBERS, *_WORDS))}")
         try:
-            given[part] = _NUMBERS[part](text) if part in _NUMBERS else text
+            properties[part] = _NUMBERS[part](text) if part in _NUMBERS else text
         except ValueError:
             raise EstateError(f"{name}:{text}; expected: a number") from None
-    return given
+    return properties
 
 
 def _categories(event: Any) -> list[str]:
@@ -126,10 +126,10 @@ def _categories(event: Any) -> list[str]:
     return [str(category).strip() for own in listed for category in own.cats]
 
 
-def _place(given: dict[str, Any], categories: Sequence[str], estate: Estate) -> tuple[str, str]:
+def _place(properties: dict[str, Any], categories: Sequence[str], estate: Estate) -> tuple[str, str]:
     """Return (store, queue or ""), by the properties of our own, else by the categories."""
     queues = {name: getattr(config, "queues", ()) for name, config in estate.stores.items()}
-    store, queue = given.pop("store", ""), given.pop("queue", "")
+    store, queue = properties.pop("store", ""), properties.pop("queue", "")
     store = store or next((name for name in categories if name in queues), "")
     if store and store not in queues:
         raise EstateError(f"{_PREFIX}STORE:{store}: no store of the estate{did_you_mean(store, queues)}")

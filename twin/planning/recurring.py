@@ -1,7 +1,7 @@
 """Work that recurs: rises of a store at the same hour on most days of recordings, proposed as planned work.
 
-    >>> for found in twin.find_plans(["monday.arrow", "tuesday.arrow"], "estate.toml"):
-    ...     print(found.text)
+    >>> for proposal in twin.find_plans(["monday.arrow", "tuesday.arrow"], "estate.toml"):
+    ...     print(proposal.text)
 
 Described in docs/planned-work.md.
 """
@@ -38,7 +38,7 @@ _MINUTE = 60 * SECOND
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """Planned work that is proposed.
 
     Attributes:
@@ -73,7 +73,7 @@ class _Sample(NamedTuple):
 
 
 class _Rise(NamedTuple):
-    """A rise of a store. begin, end: microseconds; day, minute: of the beginning, local time."""
+    """A rise of a store. begin, end: microseconds; day, minute: those of its beginning, local time."""
 
     begin: int
     end: int
@@ -87,7 +87,7 @@ def find_plans(
     recordings: Sequence[str | Path],
     estate: Estate | str | Path,
     on_chunk: Callable[[Chunk, int], None] | None = None,
-) -> list[Found]:
+) -> list[Proposal]:
     """Return the work that recurs in recordings, by store and hour of the day.
 
     Args:
@@ -110,7 +110,11 @@ def find_plans(
             rises.setdefault(store, []).extend(_rises(times, own, zone))
             days.setdefault(store, set()).update(in_zone(time, zone).date() for time in times)
             puts.setdefault(store, []).extend((time, sample.puts) for time, sample in zip(times, own, strict=True))
-    return [found for store in sorted(rises) for found in _found(store, rises[store], sorted(days[store]), puts[store])]
+    return [
+        proposal
+        for store in sorted(rises)
+        for proposal in _recurring(store, rises[store], sorted(days[store]), puts[store])
+    ]
 
 
 def _sample(twin: MessageStore) -> _Sample:
@@ -152,9 +156,9 @@ def _rise(times: Sequence[int], samples: Sequence[_Sample], places: tuple[int, i
     return _Rise(times[places[0]], times[places[1]], queue, took, begin.date(), begin.hour * 60 + begin.minute)
 
 
-def _found(
+def _recurring(
     store: str, rises: Sequence[_Rise], days: Sequence[date], puts: Sequence[tuple[int, Mapping[str, int]]]
-) -> Iterator[Found]:
+) -> Iterator[Proposal]:
     """Yield what recurs in the rises of a store, what recurs most first."""
     left = list(rises)
     while left:
@@ -196,7 +200,7 @@ def _proposed(
     known: set[date],
     of_days: Sequence[date],
     puts: Sequence[tuple[int, Mapping[str, int]]],
-) -> Found:
+) -> Proposal:
     """Return a plan whose windows have all rises in them."""
     first = alike[0]
     begins = min(_later(rise, first) for rise in alike) + first.minute
@@ -217,7 +221,9 @@ def _proposed(
         "messages": _rounded_up(messages),
     }
     took = [rise.took_pct for rise in alike]
-    return Found(store=store, content=content, days=len(known), of_days=len(of_days), took_pct=(min(took), max(took)))
+    return Proposal(
+        store=store, content=content, days=len(known), of_days=len(of_days), took_pct=(min(took), max(took))
+    )
 
 
 def _put(times: Array, counts: Array, rise: _Rise, minute: int, duration: int) -> int:

@@ -324,8 +324,10 @@ def test_planned_work_is_a_table_and_bands_on_the_curve(browser: Browser):
         page.evaluate(TWO_FRAMES)
         x, y = "Math.round(0.25 * node.width)", "Math.round(0.2 * node.height)"
         pixels = [
-            page.locator("canvas").evaluate(f"(node) => [...node.getContext('2d').getImageData({at}, {y}, 1, 1).data]")
-            for at in (x, "Math.round(0.45 * node.width)")
+            page.locator("canvas").evaluate(
+                f"(node) => [...node.getContext('2d').getImageData({column}, {y}, 1, 1).data]"
+            )
+            for column in (x, "Math.round(0.45 * node.width)")
         ]
         assert pixels[0] != pixels[1]  # inside the band and beside it
         if folder := os.environ.get("MQTWIN_TEST_PICTURES"):
