@@ -54,6 +54,7 @@ COMMANDS = {
     "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one from data of a site."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
+    "plan": ("deploy.commands.plan:plan", "Announce, find, import, list or cancel planned work."),
     "publish": ("deploy.commands.publish:publish", "Publish a recording to the events topic."),
     "record": ("deploy.commands.record:record", "Record the events topic into a file."),
     "replay": ("deploy.commands.replay:replay", "Replay a recording through the twin, without Kafka or Spark."),
@@ -71,7 +72,7 @@ COMMANDS = {
 JOBS = {
     "Look": ("demo", "start", "console", "replay", "report", "state"),
     "Run": ("stream", "collect", "broker", "record", "publish", "import", "checkpoint", "doctor"),
-    "Plan": ("estate", "whatif", "advise", "size"),
+    "Plan": ("estate", "plan", "whatif", "advise", "size"),
     "Watch": ("alerts", "acknowledge", "acted", "commission"),
     "Test": ("simulate", "warm"),
     "Serve": ("export", "bridge"),

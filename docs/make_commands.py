@@ -34,6 +34,7 @@ _PAGES = {
     "estate": "estate.md",
     "export": "surfaces.md#metrics",
     "import": "feeds.md",
+    "plan": "planned-work.md",
     "report": "report.md",
     "simulate": "recordings.md",
     "size": "sizing.md",

@@ -10,6 +10,7 @@
 | `Timeline` | `twin.playback.timeline` | open every moment of a recording, one soon after another |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
+| `find_plans` | `twin.planning.recurring` | what recurs in recordings, as planned work |
 | `hindsight` | `twin.planning.proof` | would other settings from a past moment on have held? |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from twin.events import Decoder
     from twin.planning.advise import Promise, advise
     from twin.planning.proof import hindsight, prove
+    from twin.planning.recurring import find_plans
     from twin.planning.whatif import Traffic, at_moment, what_if
     from twin.playback.commission import Commission, commission
     from twin.playback.replays import Replayed, replay
@@ -66,6 +68,7 @@ _MODULES = {
     "at_moment": "planning.whatif",
     "commission": "playback.commission",
     "demo_estate": "simulation",
+    "find_plans": "planning.recurring",
     "hindsight": "planning.proof",
     "load_estate": "estate",
     "make_scenario": "simulation",
@@ -93,6 +96,7 @@ __all__ = [
     "at_moment",
     "commission",
     "demo_estate",
+    "find_plans",
     "hindsight",
     "load_estate",
     "make_scenario",

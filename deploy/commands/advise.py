@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile, OutputFolder, texts_of
-from deploy.options.moment import MomentSource, open_twin, parse_set, parse_traffic
+from deploy.options.moment import MomentSource, open_twin, parse_plans, parse_set, parse_traffic
 from deploy.show.planning import advice_document, members_document
 from deploy.show.terminal import emit
 from twin.conditions import full_reason
@@ -61,6 +61,7 @@ def advise(
     confidence: float = 0.9,
     margin: Annotated[float, Parameter(validator=Number(gte=0, lte=50))] = 0.0,
     traffic: str = "",
+    plan: Repeated = (),
     json_: Flag = False,
     html: OutputFile | None = None,
     output: Annotated[OutputFolder | None, Parameter(name=("--output", "-o"))] = None,
@@ -84,6 +85,8 @@ def advise(
         confidence: Share of all futures in which that must hold, 0.5 to 0.99.
         margin: Percent of the store that a plan must leave free in the recording.
         traffic: Factors on the traffic, such as gets=0 for an outage of all getters.
+        plan: Planned work that is to fit, in place of --hours: its id, or its parts, such as
+            queue=A,from=TIME,until=TIME,messages=9000; several come together.
         json_: Print JSON instead of text.
         html: File for a page with pictures, to hand on.
         output: Folder to write the texts of each plan to: plan-1.toml, the changed estate; plan-1.mqsc and plan-1.cfrm.
@@ -95,13 +98,14 @@ def advise(
     loaded_estate = open_estate(estate)
     twin = open_twin(store, loaded_estate, source)
     if isinstance(twin, UniformClusterTwin):
-        if html is not None or output is not None or required:
-            raise UsageError(f"{store} is a uniform cluster; expected: no --set, --html and --output")
+        if html is not None or output is not None or required or plan:
+            raise UsageError(f"{store} is a uniform cluster; expected: no --set, --plan, --html and --output")
         emit(members_document(advise_members(twin, factors.puts)), as_json=json_)
         return
     moment, proofs = moment_of(loaded_estate, twin), tuple[Proof, ...]()
-    advice = find_advice(moment, promise, factors, required)
-    if recording is not None and moment.is_whole and (advice.plans or advice.smaller):
+    planned = parse_plans(plan, twin)
+    advice = find_advice(moment, promise, factors, required, plan=planned)
+    if not planned and recording is not None and moment.is_whole and (advice.plans or advice.smaller):
         advice, proofs = prove(recording, moment, advice, margin)
     name = "" if recording is None else recording.name
     if output is not None:

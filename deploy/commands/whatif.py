@@ -8,9 +8,10 @@ from cyclopts import Parameter
 
 from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
-from deploy.options.moment import MomentSource, open_moment, parse_set, parse_traffic
+from deploy.options.moment import MomentSource, open_moment, parse_plans, parse_set, parse_traffic
 from deploy.show.planning import answer_document, check_picture, draw_answer
 from deploy.show.terminal import emit
+from twin.errors import UsageError
 from twin.planning.whatif import what_if
 
 
@@ -25,6 +26,7 @@ def whatif(
     kafka: KafkaOptions | None = None,
     set_: Repeated = (),
     traffic: str = "",
+    plan: Repeated = (),
     hours: float = 8.0,
     json_: Flag = False,
     picture: OutputFile | None = None,
@@ -42,6 +44,8 @@ def whatif(
         kafka: Kafka connection, instead of a recording: the last state of the store in the topics.
         set_: Attribute as in the estate, such as offld1_th=60, size=8G or smds.QM01.size=20G; may be repeated.
         traffic: Factors on the traffic, separated by commas, such as puts=1.5,gets=0,lengths=2.
+        plan: Planned work that is to fit: its id, or its parts, such as queue=A,from=TIME,until=TIME,messages=9000;
+            several come together.
         hours: Hours to look ahead.
         json_: Print JSON instead of text.
         picture: File for a picture: .svg or .png.
@@ -53,7 +57,10 @@ def whatif(
         check_picture(picture)
     loaded_estate = open_estate(estate)
     moment = open_moment(store, loaded_estate, source)
-    answer = what_if(moment, settings, factors, hours * 3600)
+    planned = parse_plans(plan, moment.twin)
+    if planned and picture is not None:
+        raise UsageError("--picture beside --plan; expected: one of the two")
+    answer = what_if(moment, settings, factors, hours * 3600, plan=planned)
     if picture is not None:
         draw_answer(picture, answer)
     emit(answer_document(answer), as_json=json_)

@@ -425,6 +425,7 @@ class ConsoleModel:
             "falling": falls,
             "not_known": not_known,
             "seen": ", ".join(state.seen),
+            "plans": state.plans,
         }
         return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 

@@ -10,10 +10,15 @@ from pathlib import Path
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
-from twin.estate import Estate
+from twin.estate import Estate, EstateError
+from twin.estate.errors import known_hint
+from twin.estate.planned import Plan, read_plan
 from twin.estate.settings import Setting, Settings
 from twin.planning.whatif import Moment, Traffic, moment_of, twin_at
+from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
+
+_NUMBERS = ("duration_s", "messages", "length", "puts_per_s", "allowed_pct")  # of a plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,37 @@ def parse_traffic(text: str) -> Traffic:
         raise UsageError(f"--traffic {text}: unknown factor; expected: {names}") from None
     except ValueError:
         raise UsageError(f"--traffic {text}: not a number; expected: such as puts=1.5,gets=0") from None
+
+
+def parse_plans(items: Iterable[str], twin: Twin) -> tuple[Plan, ...]:
+    """Return the planned work of a repeated --plan: parts of a plan, KEY=VALUE separated by commas, or an id.
+
+    Args:
+        items: values of the option.
+        twin: the store, whose plans an id names.
+
+    Raises:
+        UsageError: a plan is wrong, or the store has none of that id.
+    """
+    return tuple(_plan_of(text, twin) for text in items)
+
+
+def _plan_of(text: str, twin: Twin) -> Plan:
+    if not isinstance(twin, MessageStore):
+        raise UsageError(f"--plan: {twin.name} holds no messages; expected: a store that does")
+    if "=" not in text:
+        known = {plan.id: plan for plan in twin.monitor.plans.known}
+        if text not in known:
+            raise UsageError(f"--plan {text}: {twin.name} has no plan of that id{known_hint(text, known)}")
+        return known[text]
+    words = parse_settings("--plan", text.split(","))
+    parts = {key: _value(value) if key in _NUMBERS else value for key, value in words.items()}
+    try:
+        plan = read_plan({"id": "planned", **parts}, twin.config)
+    except EstateError as error:
+        raise UsageError(f"--plan {text}: {error}") from None
+    assert isinstance(plan, Plan)  # `cancelled` would have to be true, and is a text
+    return plan
 
 
 def parse_set(items: Iterable[str]) -> Settings:

@@ -20,6 +20,7 @@ from deploy.show.document import (
     Ranges,
     Table,
     Text,
+    site_period,
     site_time,
 )
 from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
@@ -30,10 +31,11 @@ from twin.outputs import Draft
 from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
-from twin.records import is_full_now
-from twin.units import as_estimate, as_rate, as_span
+from twin.records import PlannedWork, is_full_now
+from twin.units import as_count, as_estimate, as_microseconds, as_rate, as_span
 
 _HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
+_PLANNED_HEADINGS = ("", "fits", "full first", "full about", "room for")
 _RIGHT = frozenset({"probability", "messages that fit"})
 _LAST_MINUTE = 180  # beyond which the axis of a picture is in hours
 _SUFFIXES = (".svg", ".png")
@@ -53,11 +55,46 @@ _NO_MEMBER = (
 def answer_document(answer: Answer) -> Document:
     """Return an answer: the moment, the table that compares it as it is with the question, and why alerts differ."""
     place = f"{answer.store} at {site_time(answer.time, seconds=True)}"
+    if answer.planned:
+        title = f"{place}, and then {planned_text(answer.planned)}"
+        changed = [("as it is", answer.before)]
+        changed += [(question(answer), answer.after)] if answer.settings else []
+        rows = [(name, *_planned_cells(outcome, answer)) for name, outcome in changed]
+        return Document(title, [Text(title, only=TERMINAL), Table(_PLANNED_HEADINGS, rows, {"room for"})], answer)
     title = f"{place}, {as_span(answer.horizon_s)} ahead, if the traffic continues"
     rows = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
     beside = beside_alert(answer).strip()
     parts = [Text(title, only=TERMINAL), Table(_HEADINGS, rows, _RIGHT), *([Text(beside)] if beside else [])]
     return Document(title, parts, answer)
+
+
+def planned_text(planned: Sequence[PlannedWork]) -> str:
+    """Return windows of planned work: queue or id, when, and what is announced."""
+    return "; ".join(_window_text(work) for work in planned)
+
+
+def _window_text(work: PlannedWork) -> str:
+    parts = [f"{work.queue or work.id}, {site_period(work.begins, work.ends)}"]
+    parts += [] if work.announced is None else [as_count(work.announced, "message")]
+    parts += ["its getters away"] if work.getters_away else []
+    return ", ".join(parts)
+
+
+def _planned_cells(outcome: FillOutcome, answer: Answer | Advice) -> tuple[str, ...]:
+    """Return whether planned work fits, as text: fits, full first, full about, room for."""
+    if outcome.resource is None or outcome.p50 is None:
+        return "yes", "", "", ""
+    full_at = site_time(as_microseconds(answer.time) + round(outcome.p50 * 1e6))
+    room = "" if outcome.messages_that_fit is None else f"{outcome.messages_that_fit:,}"
+    return "no", outcome.resource, full_at, room
+
+
+def _fits(outcome: FillOutcome, advice: Advice) -> str:
+    """Return whether planned work fits: `does not fit: smds/QM01 full about 2026-11-22 01:10 CET, room for 180,000`."""
+    fits, resource, full_at, room = _planned_cells(outcome, advice)
+    if fits == "yes":
+        return "fits"
+    return f"does not fit: {resource} full about {full_at}{f', room for {room}' if room else ''}"
 
 
 def beside_alert(answer: Answer) -> str:
@@ -166,6 +203,8 @@ def advice_document(
     required = f", with {required_text(advice)}" if advice.required else ""
     alone = f"With {required_text(advice)} alone {proof_text(proofs, ALONE, recording)}." if proofs and required else ""
     allowed = f"at most {100 * (1 - promise.confidence):.0f} %"
+    if advice.planned:
+        return _planned_advice(advice, required, record)
     is_kept = advice.is_kept and not advice.required
     no_plan = f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}."
     pool = Resource.parse(outcome.resource or "").pool
@@ -200,6 +239,28 @@ def advice_document(
     fit = outcome.messages_that_fit
     more = "" if fit is None else f" As it is, {fit:,} further messages of this mix fit if nobody gets any."
     parts += [Heading("How this was found", only=PAGE), Text(_METHOD + more, is_note=True, only=PAGE)]
+    return Document(f"Advice for {advice.store}", parts, record)
+
+
+def _planned_advice(advice: Advice, required: str, record: Any) -> Document:
+    """Return whether planned work fits, then what would make it fit, or what could be smaller. Arguments: as above."""
+    place = f"{advice.store} at {site_time(advice.time, seconds=True)}{required}"
+    parts: list[Part] = [Text(f"{place}: {planned_text(advice.planned)}: {_fits(advice.outcome, advice)}.")]
+    if not advice.is_kept and not advice.plans:
+        parts.append(Text("No change of its settings makes it fit."))
+    for number, plan in enumerate(advice.plans, 1):
+        parts += [_GAP, Text("fits.", lead=f"Plan {number}, {plan.title}:")]
+        parts += [Items(plan.steps, indent=2, are_steps=True)] if plan.steps else []
+        codes = (("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm))
+        parts += [Code(name, text, only=PAGE) for name, text in codes if text]
+    parts += [part for text in advice.left_out for part in (_GAP, Text(f"{text}.", lead="Left out,"))]
+    if advice.smaller:
+        sizes = [settings_text(settings) for settings in advice.smaller.values()]
+        parts += [
+            _GAP,
+            Text("Smaller, one at a time, would do for it, the usual traffic aside:"),
+            Items(sizes, indent=2),
+        ]
     return Document(f"Advice for {advice.store}", parts, record)
 
 

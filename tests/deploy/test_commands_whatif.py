@@ -396,3 +396,36 @@ def test_numbers_that_lead_beyond_floats_are_refused(
     monkeypatch.setattr("deploy.console.answers.what_if", fail)
     with pytest.raises(UsageError, match=f"the numbers lead to: {error}; expected: "):
         live.what_if({"store": STORE})
+
+
+PLAN = "id=MIGRATION,from=2026-11-21T22:00:00Z,until=2026-11-22T04:00:00Z,messages=2_000_000,length=6144"
+
+
+def test_planned_work_is_asked_for_by_its_parts(
+    estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moment = ("--at", "2026-11-20T00:25:00Z")
+    assert whatif(estate, recording, *moment, "--plan", PLAN, "--set", "size=8G") == 0
+    heading, columns, before, after = capsys.readouterr().out.splitlines()
+    assert heading.endswith(", and then MIGRATION, 2026-11-21 22:00 to 2026-11-22 04:00 UTC, 2,000,000 messages")
+    assert columns.split("\t")[1:] == ["fits", "full first", "full about", "room for"]
+    assert before.startswith("as it is\tno\t") and after.startswith("size=8G\t")
+    wrong = {
+        "settlement": "--plan settlement: QSG1/APP1 has no plan of that id",
+        PLAN + ",mesages=1": 'unknown key "mesages"; did you mean messages?',
+        "id=A,from=2026-11-21": 'from = "2026-11-21": must be RFC 3339 with its zone',
+        "id=A,cancelled=true": 'cancelled = "true": must be true',
+    }
+    for text, problem in wrong.items():
+        assert whatif(estate, recording, *moment, "--plan", text) == 2
+        assert problem in capsys.readouterr().err
+
+
+def test_advice_says_what_would_make_planned_work_fit(
+    estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z")
+    assert main(["advise", STORE, *options, "--plan", PLAN.replace("2_000_000", "150_000")]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert "MIGRATION, 2026-11-21 22:00 to 2026-11-22 04:00 UTC, 150,000 messages: does not fit: " in first
+    assert any(re.fullmatch(r"Plan \d, .*: fits\.", line) for line in rest), rest

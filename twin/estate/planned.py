@@ -21,6 +21,7 @@ from dateutil.rrule import rrulestr
 from twin.estate.checks import WRONG, Check, integer, number, text
 from twin.estate.errors import EstateError, known_hint, show
 from twin.estate.model import MessageStoreConfig, StoreConfig
+from twin.estate.sources import toml_string
 from twin.units import as_datetime, event_us
 
 MAX_PLANS = 64  # of a store, estate and events together [assumed]
@@ -149,13 +150,13 @@ KEYS = tuple(_CHECKS)
 
 def read_plan(fields: Mapping[str, Any], config: StoreConfig) -> Plan | Cancelled:
     """Return the plan of a PLAN event, or the end of one. EstateError: a part is wrong, unknown or missing."""
+    if not isinstance(config, MessageStoreConfig):
+        raise EstateError(f"a {config.kind} is planned by its stores; expected: a structure, page set or queue file")
     if "cancelled" in fields:
         for key in fields.keys() - {"id", "cancelled"}:
             raise EstateError(f"{key} = {show(fields[key])}: must be absent beside cancelled")
         _checked("cancelled", fields["cancelled"], _true)
         return Cancelled(_checked("id", fields.get("id"), _ID))
-    if not isinstance(config, MessageStoreConfig):
-        raise EstateError(f"a {config.kind} is planned by its stores; expected: a structure, page set or queue file")
     values = {}
     for key, value in fields.items():
         if key not in _CHECKS:
@@ -211,6 +212,18 @@ def _check_together(values: Mapping[str, Any]) -> None:
         raise EstateError(f"until is more than {MAX_WINDOW_S // 86_400} days after from; expected: shorter windows")
     if not {"messages", "puts_per_s", "getters", "allowed_pct"} & values.keys():
         raise EstateError("it announces nothing; expected: messages, puts_per_s, getters or allowed_pct")
+
+
+def planned_text(store: str, content: Mapping[str, Any]) -> str:
+    """Return a plan as a table [[planned]] of the estate.
+
+    Args:
+        store: name of its store.
+        content: the plan as in a PLAN event.
+    """
+    values = {"store": store, **content}
+    lines = [f"{key} = {toml_string(value) if isinstance(value, str) else value}" for key, value in values.items()]
+    return "\n".join(("[[planned]]", *lines))
 
 
 # --- recurrences ------------------------------------------------------------------------------------------------------

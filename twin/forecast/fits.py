@@ -6,6 +6,7 @@ A window is rolled through the rules of the store alone, on top of what is held 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -101,15 +102,25 @@ def fit(plans: Plans, view: ForecastView, plan: Plan, window: Window, tick: int)
     """Return that a window does not fit on top of what the store holds; None: it fits."""
     if plans.took_less(view, plan):
         return None
-    fill = with_space(view.tables.store, view.fill_model(tick), length_of(view, plan))
-    flows = plans.of_window(view, plan, window, tick, fill, alone=True)
+    return fit_together(plans, view, [(plan, window)], tick)
+
+
+def fit_together(plans: Plans, view: ForecastView, planned: Sequence[tuple[Plan, Window]], tick: int) -> NoFit | None:
+    """Return which of some windows does not fit where all come on top of what the store holds; None: they fit."""
+    begin, end = min(window.start for _, window in planned), max(window.end for _, window in planned)
+    fill, flows = view.fill_model(tick), list[Flow]()
+    for plan, window in planned:
+        fill = with_space(view.tables.store, fill, length_of(view, plan))
+        flows += plans.of_window(view, plan, window, tick, fill, since=begin)
     full = _roll(fill, flows)
-    if full is None or full[0] > (window.end - window.start) / TICK:
+    if full is None or full[0] > (end - begin) / TICK:
         return None
-    ticks, number = full
+    full_at = begin + round(full[0] * TICK)
+    begun = sorted((own for own in planned if own[1].start <= full_at), key=lambda own: (own[1], own[0].id))
+    plan, window = next((own for own in begun if own[0].announced(own[1]) is not None), begun[0])
     announced = plan.announced(window)
-    room = -1 if announced is None else int(announced * ticks * TICK / (window.end - window.start))
-    return NoFit(plan, window, fill.resources[number], window.start + round(ticks * TICK), room)
+    share = min(1.0, (full_at - window.start) / (window.end - window.start))
+    return NoFit(plan, window, fill.resources[full[1]], full_at, -1 if announced is None else int(announced * share))
 
 
 def _fit_rest(view: ForecastView, run: Run, tick: int) -> NoFit | None:

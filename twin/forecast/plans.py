@@ -148,7 +148,7 @@ class Plans:
         self._zone = zone
 
     @property
-    def _all(self) -> tuple[Plan, ...]:
+    def known(self) -> tuple[Plan, ...]:
         """The plans that count: one of an event is in the place of one of the estate with its id."""
         if not self.memory.plans and not self.memory.cancelled:
             return self._described
@@ -205,7 +205,7 @@ class Plans:
         """Forget the plans of events that have ended, and what plans took that are no more."""
         memory = self.memory
         memory.plans = tuple(plan for plan in memory.plans if not self._has_ended(plan, now))
-        names = {plan.id for plan in self._all} | {run.plan.id for run in memory.runs}
+        names = {plan.id for plan in self.known} | {run.plan.id for run in memory.runs}
         memory.took = {name: took for name, took in memory.took.items() if name in names}
 
     def _has_ended(self, plan: Plan, now: int) -> bool:
@@ -220,7 +220,7 @@ class Plans:
         """Follow the runs at a tick that has been metered; return True if one has turned out not to be as planned."""
         memory, store, now = self.memory, view.tables.store, tick * TICK
         share = _share(store)
-        for plan in self._all:
+        for plan in self.known:
             for window in plan.windows(self._zone, now, now + 1):
                 if not any(run.plan.id == plan.id and run.start == window.start for run in memory.runs):
                     self._begin(view, plan, window, tick, share)
@@ -327,7 +327,7 @@ class Plans:
 
     def upcoming(self, now: int, horizon: int) -> Iterator[tuple[Plan, Window]]:
         """Yield what begins after a time, microseconds, within a horizon of microseconds."""
-        for plan in self._all:
+        for plan in self.known:
             for window in plan.windows(self._zone, now + 1, now + horizon + 1):
                 if window.start > now:
                     yield plan, window
@@ -362,14 +362,18 @@ class Plans:
         return [Flow(0.0, remaining / usual, usual * stays, size)] if remaining else []
 
     def of_window(
-        self, view: ForecastView, plan: Plan, window: Window, tick: int, fill: FillModel, *, alone: bool = False
+        self, view: ForecastView, plan: Plan, window: Window, tick: int, fill: FillModel, *, since: int | None = None
     ) -> list[Flow]:
-        """Return the flows of a window that has not begun. alone: True to begin with it, whatever earlier runs took."""
-        begins = 0.0 if alone else (window.start - tick * TICK) / TICK
+        """Return the flows of a window that has not begun.
+
+        Args:
+            since: time from which they are rolled, microseconds, whatever earlier runs took; None: that of the tick.
+        """
+        begins = (window.start - (tick * TICK if since is None else since)) / TICK
         ticks, announced = (window.end - window.start) / TICK, plan.announced(window)
         size, flows = size_of(view, plan), list[Flow]()
         if announced is not None:
-            stays = 1.0 if alone else self._stays(plan, announced, fill)
+            stays = self._stays(plan, announced, fill) if since is None else 1.0
             flows.append(Flow(begins, begins + ticks, announced * stays / ticks, size))
         if plan.away:
             rate = got(view, plan, tick)
@@ -398,7 +402,7 @@ class Plans:
 
     def forget_absences(self, readers: Readers, now: int) -> None:
         """Let nothing be learned from absences of getters that were planned. now: microseconds."""
-        plans = [plan for plan in self._all if plan.away]
+        plans = [plan for plan in self.known if plan.away]
         for name, fact in readers.facts.items() if plans else ():
             if fact.absences:
                 own = [plan for plan in plans if plan.queue in ("", name)]
@@ -433,10 +437,11 @@ class Plans:
         known = [(Window(run.start, run.end), run.plan, run) for run in self.memory.runs]
         ahead = [(window, plan, None) for plan, window in self.upcoming(now, _DAY)]
         ordered = sorted((*known, *ahead), key=lambda own: (own[0], own[1].id))
-        return tuple(_record(window, plan, run, now) for window, plan, run in ordered[:MAX_PLANS])
+        return tuple(planned_record(window, plan, run, now) for window, plan, run in ordered[:MAX_PLANS])
 
 
-def _record(window: Window, plan: Plan, run: Run | None, now: int) -> PlannedWork:
+def planned_record(window: Window, plan: Plan, run: Run | None, now: int) -> PlannedWork:
+    """Return the record of a window. run: None while it has not begun. now: microseconds."""
     return PlannedWork(
         id=plan.id,
         queue=plan.queue or None,

@@ -13,7 +13,7 @@ the least change beside them. `twin.planning.proof` then replays a recording wit
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -26,9 +26,10 @@ from twin.errors import UsageError
 from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Smds, StoreConfig, Structure
 from twin.estate.advice import warnings
 from twin.estate.model import PRESTAGES_ABOVE_PCT, facility_of, others_of, structures_of
+from twin.estate.planned import Plan as PlannedPlan
 from twin.estate.settings import DataSetSetting, Setting, Settings, changed_config
 from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Moment, NoRoomError, Traffic, what_if
-from twin.records import UniformClusterState, sentences_of
+from twin.records import PlannedWork, UniformClusterState, sentences_of
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin
@@ -106,6 +107,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         plans: the least changes, if it does not or settings are required; none where no change helps.
         left_out: plans that would bring a new warning about the estate, or that a recording refutes: title and reason.
         smaller: sizes that could be smaller one at a time, if it does: by name the settings, with what goes along.
+        planned: the windows that are to fit, in the place of the promise.
     """
 
     store: str
@@ -118,10 +120,16 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     plans: tuple[Plan, ...]
     left_out: tuple[str, ...]
     smaller: dict[str, Settings]
+    planned: tuple[PlannedWork, ...] = ()
 
 
 def advise(
-    moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED, required: Mapping[str, Setting] | None = None
+    moment: Moment,
+    promise: Promise,
+    traffic: Traffic = UNCHANGED,
+    required: Mapping[str, Setting] | None = None,
+    *,
+    plan: PlannedPlan | Sequence[PlannedPlan] = (),
 ) -> Advice:
     """Return the least changes that keep a promise, or what could be smaller where it is kept already.
 
@@ -130,16 +138,18 @@ def advise(
         promise: what must hold.
         traffic: factors on the traffic, under which it must.
         required: settings that change in any case, as for `what_if`.
+        plan: planned work that is to fit, as for `what_if`, in the place of the promise.
 
     Raises:
-        UsageError: the store's traffic is not known yet, or a required setting is wrong.
+        UsageError: the store's traffic is not known yet, or a required setting or a plan is wrong.
     """
     required = dict(required or {})
-    ask = asking(moment, promise, traffic)
-    first = what_if(moment, None, traffic, promise.hours * 3600)
+    ask = asking(moment, promise, traffic, plan)
+    first = what_if(moment, None, traffic, promise.hours * 3600, plan=plan)
     outcome = ask(required) if required else first.after
     is_kept = promise.is_kept(outcome)
-    plans, left_out = ((), ()) if is_kept and not required else _plans(moment, promise, ask, required)
+    rounds = _MAX_ROUNDS * (max(1, len(sizes(moment.twin))) if plan else 1)  # planned work may be many times the store
+    plans, left_out = ((), ()) if is_kept and not required else _plans(moment, promise, ask, required, rounds)
     smaller = _smaller(moment.twin, promise, ask) if is_kept and not required else {}
     return Advice(
         store=first.store,
@@ -152,20 +162,21 @@ def advise(
         plans=plans,
         left_out=left_out,
         smaller=smaller,
+        planned=first.planned,
     )
 
 
-def asking(moment: Moment, promise: Promise, traffic: Traffic) -> Ask:
-    """Return a function from settings to their outcome, as far ahead as a promise goes.
+def asking(moment: Moment, promise: Promise, traffic: Traffic, plan: PlannedPlan | Sequence[PlannedPlan] = ()) -> Ask:
+    """Return a function from settings to their outcome, as far ahead as a promise or planned work goes.
 
     A store whose content does not fit under the settings is full now.
     """
 
     def ask(settings: Settings) -> FillOutcome:
         try:
-            return what_if(moment, settings, traffic, promise.hours * 3600).after
+            return what_if(moment, settings, traffic, promise.hours * 3600, plan=plan).after
         except NoRoomError:
-            as_it_is = what_if(moment, None, traffic, promise.hours * 3600).after
+            as_it_is = what_if(moment, None, traffic, promise.hours * 3600, plan=plan).after
             full = str(ELEMENTS)
             now = {"p10": 0.0, "p50": 0.0, "p90": 0.0, "probability": 1.0, "messages_that_fit": 0}
             return msgspec.structs.replace(as_it_is, resource=full, shares={full: 1.0}, **now)
@@ -176,7 +187,9 @@ def asking(moment: Moment, promise: Promise, traffic: Traffic) -> Ask:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def _plans(moment: Moment, promise: Promise, ask: Ask, required: Settings) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+def _plans(
+    moment: Moment, promise: Promise, ask: Ask, required: Settings, rounds: int
+) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
     """Return the plans, and why others are left out."""
     twin = moment.twin
     plans: list[Plan] = []
@@ -192,7 +205,7 @@ def _plans(moment: Moment, promise: Promise, ask: Ask, required: Settings) -> tu
     for title, beginning in changes:
         if not beginning.keys().isdisjoint(required):
             continue
-        settings = _enlarge(twin, required | beginning, test, required)
+        settings = _enlarge(twin, required | beginning, test, required, rounds)
         if settings is None:
             continue
         least = _least_of(twin, settings, test, required)
@@ -239,10 +252,10 @@ def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
     return list(warnings(stores, described, estate.queue_managers, {}))
 
 
-def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Settings) -> Settings | None:
-    """Double the size of full resources until the settings hold; None if that does not help."""
+def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Settings, rounds: int) -> Settings | None:
+    """Double the size of full resources until the settings hold; None if that does not help in some rounds."""
     settings = dict(beginning)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(rounds):
         try:
             tried = test(settings)
         except UsageError:

@@ -11,8 +11,9 @@ full now, even if the model has room left in the resource. Described in docs/wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from pathlib import Path
 
 import msgspec
@@ -26,12 +27,15 @@ from twin.conditions import Resource
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
+from twin.estate.planned import Plan, Window
 from twin.estate.settings import Setting, Settings, changed_config, check_scm
-from twin.forecast import flows
+from twin.forecast import fits, flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, look_ahead, look_closely
+from twin.forecast.plans import planned_record
 from twin.forecast.refusals import is_same, refusing, without_rest
 from twin.playback.replays import play
+from twin.records import PlannedWork
 from twin.state.arrays import Array
 from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
@@ -43,6 +47,7 @@ DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
 MAX_FACTOR = 100.0  # of traffic
 MIN_FACTOR = 1e-6  # but 0: below it numbers per second are beyond what floats divide by
+_YEAR = 366 * 86_400_000_000  # microseconds
 _ASKED_TICKS = 15 * MINUTE_TICKS  # of traffic, where no regime is known
 _FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
 # (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
@@ -158,6 +163,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         settings, traffic: the question.
         before, after: the store as it is, and as it would be, if the traffic continues.
         alert_probability: that of the store's forecast, which alerts show: a rise may also end; None: it has none.
+        planned: the windows that were asked about, which are then all that is rolled: they fit with a probability of 0.
     """
 
     store: str
@@ -168,6 +174,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     before: FillOutcome
     after: FillOutcome
     alert_probability: float | None = None
+    planned: tuple[PlannedWork, ...] = ()
 
 
 def what_if(
@@ -175,6 +182,8 @@ def what_if(
     settings: Mapping[str, Setting] | None = None,
     traffic: Traffic = UNCHANGED,
     horizon_s: float = DEFAULT_HORIZON_S,
+    *,
+    plan: Plan | Sequence[Plan] = (),
 ) -> Answer:
     """Roll a store forward as it is, and with other settings and traffic.
 
@@ -183,10 +192,15 @@ def what_if(
         settings: attributes as in the estate, such as offld1_th=60 or size="8G"; smds.QM01.size for a data set.
         traffic: factors on the traffic.
         horizon_s: how far to look, seconds.
+        plan: planned work, of `read_plan`, whose next windows come together on top of what the store holds; without
+            traffic, and to their end instead of `horizon_s`.
 
     Raises:
-        UsageError: an attribute or its value is wrong, or the store's traffic is not known, or not yet.
+        UsageError: an attribute or its value is wrong, the store's traffic is not known, or not yet, or a window of a
+            plan is not ahead.
     """
+    if plan:
+        return _planned_answer(moment, dict(settings or {}), traffic, [plan] if isinstance(plan, Plan) else plan)
     if not 60 <= horizon_s <= MAX_HORIZON_S:
         raise UsageError(f"horizon of {horizon_s:g} s; expected: 60 to {MAX_HORIZON_S:g}")
     moment.check_traffic(traffic)
@@ -201,6 +215,60 @@ def what_if(
         before=_outcome(moment, moment.twin, UNCHANGED, horizon_s),
         after=_outcome(moment, changed, traffic, horizon_s),
         alert_probability=_alert_probability(moment.twin),
+    )
+
+
+def _planned_answer(moment: Moment, settings: Settings, traffic: Traffic, plans: Sequence[Plan]) -> Answer:
+    """Return whether planned work fits, as `what_if`."""
+    if traffic != UNCHANGED:
+        raise UsageError("traffic beside plan; expected: one of the two")
+    now, zone = int(moment.twin.tables.store.scalars[0]["clock"]), moment.estate.site.clock
+    planned = [(plan, _next_window(plan, zone, now)) for plan in plans]
+    end = max(window.end for _, window in planned)
+    return Answer(
+        store=moment.twin.name,
+        time=as_text(now),
+        horizon_s=(end - now) / 1e6,
+        settings=settings,
+        traffic=traffic,
+        before=_planned_outcome(moment, moment.twin, planned, now),
+        after=_planned_outcome(moment, moment.with_settings(settings), planned, now),
+        planned=tuple(planned_record(window, plan, None, now) for plan, window in planned),
+    )
+
+
+def _next_window(plan: Plan, zone: tzinfo, now: int) -> Window:
+    """Return the next window of a plan that begins after a time. UsageError: there is none within a year."""
+    ahead = [window for window in plan.windows(zone, now, now + _YEAR) if window.start >= now]
+    if not ahead:
+        raise UsageError(f"plan {plan.id} has no window that begins after {as_text(now)}; expected: one ahead")
+    return ahead[0]
+
+
+def _planned_outcome(
+    moment: Moment, twin: MessageStore, planned: Sequence[tuple[Plan, Window]], now: int
+) -> FillOutcome:
+    """Return the outcome of windows of planned work that come together."""
+    plans = twin.monitor.plans
+    if len(planned) == 1:
+        problem = fits.fit(plans, twin, *planned[0], moment.tick)
+    else:
+        problem = fits.fit_together(plans, twin, planned, moment.tick)
+    announced = [(plan.announced(window), window) for plan, window in planned]
+    number = sum(count for count, _ in announced if count is not None)
+    rate = sum(count / (window.end - window.start) * 1e6 for count, window in announced if count is not None)
+    full_s = None if problem is None else round((problem.full_at - now) / 1e6, 1)
+    resource = None if problem is None else str(problem.resource)
+    room = number if problem is None else problem.room
+    return FillOutcome(
+        resource=resource,
+        p10=full_s,
+        p50=full_s,
+        p90=full_s,
+        probability=0.0 if problem is None else 1.0,
+        shares={} if resource is None else {resource: 1.0},
+        messages_that_fit=room if number and room >= 0 else None,
+        puts_per_s=round(rate, 3),
     )
 
 

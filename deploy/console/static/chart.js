@@ -12,7 +12,6 @@ function colours() {
     critical: of("--critical-edge"), touch: of("--touch"), veil: of("--veil"), bar: of("--bar"), main: of("--curve") };
 }
 
-// The curve that matters is in colour, the others are quiet and told apart by their dashes.
 const coloursOf = (names, main, tone) => Object.fromEntries(names.map((name) => [name, name === main ? tone.main : tone.bar]));
 
 function swatch(colour, dash) {
@@ -49,9 +48,10 @@ export class UsageChart {
     this.scheme.addEventListener("change", this.onScheme);
   }
 
-  // columns: times, pct by resource; of a recording now, the time from which on the curve is what came later. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource that matters.
-  // then: a second forecast, of a what-if. full: the resource that is full now, or null. rises: the words of a rise.
-  set(columns, labels, plain, forecast, main, then = null, full = null, rises = "") {
+  // columns: times, pct by resource; of a recording now, behind which the curve is what came later. labels: with what percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource that matters.
+  // then: forecast of a what-if. full: the resource that is full, or null. rises: words of a rise. bands: [begin, end] of planned work.
+  set(columns, labels, plain, forecast, main, then = null, full = null, rises = "", bands = []) {
+    this.bands = bands;
     this.main = main;
     this.full = full;
     this.rises = rises;
@@ -112,6 +112,7 @@ export class UsageChart {
   rangeX(low, high) {
     if (low === null || high === null) return [0, 1];
     const ends = [this.forecast, this.then].filter(Boolean).map((item) => item.times.p90 ?? 2 * item.times.p50);
+    for (const [begin, end] of this.bands) if (begin < high + (high - low) / 2) ends.push(end - high);
     const ahead = Math.min(Math.max(0, ...ends), 4 * Math.max(600, high - low));
     return [low, Math.max((this.columns.now || high) + ahead * 1.04, high, low + 60)];
   }
@@ -124,6 +125,8 @@ export class UsageChart {
     context.beginPath();
     context.rect(left, top, width, height);
     context.clip();
+    context.fillStyle = tone.then;
+    for (const [begin, end] of this.bands) context.fillRect(x(begin), top, x(end) - x(begin), height);
     context.lineWidth = 1.5 * ratio;
     context.setLineDash([]);
     context.strokeStyle = tone.critical;

@@ -1,4 +1,4 @@
-// The console: receives changes, keeps the latest of every store and incident, and shows one view of it.
+// Receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
 import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
@@ -23,7 +23,7 @@ let drawing = false;
 
 // --- what is urgent ---
 
-// The severity that the page shows: that of the root of the incident, or amber of a likely forecast that calls for nobody yet.
+// That of the root of the incident, or amber of a likely forecast that calls for nobody yet.
 const hasPage = (store) => Boolean(store.severity) && store.severity !== "info";
 const toneOf = (store) => (!hasPage(store) && isFilling(store) ? "warning" : store.severity);
 const wordOf = (store) => (hasPage(store) || !isFilling(store) ? null : "forecast");
@@ -31,21 +31,21 @@ const wordOf = (store) => (hasPage(store) || !isFilling(store) ? null : "forecas
 const isFilling = (store) => store.is_filling === true; // the server leaves out what is not so
 const isUrgent = (store) => isFilling(store) || hasPage(store) || store.full.length > 0;
 
-// Incidents: those that call for somebody first, of those the worst, then the one that opened first; closed ones last, the latest first.
+// Incidents: those that call for somebody, the worst, the one that opened first; closed ones last, the latest first.
 const weightOf = (incident) => (incident.is_open ? (incident.is_page ? 10 + incident.urgency : 5) : 0);
 const byWeight = (a, b) => weightOf(b) - weightOf(a) || (a.is_open ? (a.opened < b.opened ? -1 : 1) : (a.time < b.time ? 1 : -1));
 const incidentsOf = (name) => state.ofStore.get(name) || [];
 const openOf = (store) => incidentsOf(store.store).filter((incident) => incident.is_open);
 const pageOf = (store) => openOf(store).find((incident) => incident.is_page);
 const alertsOf = (incident) => [incident.root, ...incident.parts].filter((alert) => alert.is_open);
-// True for a forecast that is likely, or that an alert has, and that nothing contradicts: others are a few words, never the largest thing on the page.
+// True for a forecast that is likely, or that an alert has, and that nothing contradicts: others are a few words.
 const isForeseen = (store) => store.is_foreseen === true;
 // When a resource was last fullest, in seconds since 1970; undefined: it does not fall.
 const fallingSince = (store, resource) => (store.falling || {})[resource];
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
 const labelOf = (store, name) => store.resources.find((item) => item.name === name)?.label ?? name;
-// The resource of which a store's card tells: that of the forecast, else that of its incident, else the fullest.
+// The resource of a store's card: that of the forecast, else of its incident, else the fullest.
 function mainResource(store) {
   const named = (name) => store.resources.find((item) => item.name === name);
   const page = pageOf(store);
@@ -82,7 +82,7 @@ function meter() {
   } };
 }
 
-// What the page says of a resource whose time it does not: since when it falls, or how unlikely full is.
+// Of a resource whose time is not said: since when it falls, or how unlikely full is.
 function ahead(store, top) {
   const first = store.first, since = fallingSince(store, top.name);
   if (since !== undefined) return `, falling since ${moment(new Date(1000 * since).toISOString(), store.time)}`;
@@ -116,10 +116,10 @@ function timeLeft() {
   } };
 }
 
-// True while `full` is open and the store is not full any more: the alert stays until that has lasted.
+// True while `full` is open and the store is not full any more.
 const wasFull = (incident) => Boolean(incident) && incident.root.condition === "full";
 
-// The time left of an alert, by the latest forecast and not by that of its record; empty where there is none.
+// The time left of an alert, by the latest forecast; empty where there is none.
 function leftOfAlert(alert) {
   const store = state.stores.get(alert.store);
   if (!store || !alert.is_open) return "";
@@ -148,7 +148,7 @@ function ownActions(alert, root) {
 
 const takesNotes = () => Boolean(state.meta && state.meta.takes_notes && !state.past);
 
-// What an alert says under its heading. Elements that a reader may have opened or selected stay while what they say does.
+// Under the heading of an alert. Elements that a reader may have opened or selected stay while what they say does.
 function alertBody(hasActions) {
   const notes = hasActions ? new Notes() : null;
   const at = h("span", { class: "soft" }), cause = h("span"), facts = h("p", { class: "soft" }), actions = h("ul", { class: "actions" }), lines = h("ul");
@@ -175,7 +175,7 @@ function alertBody(hasActions) {
 const wordOfAlert = (alert) => (alert.is_open ? (alert.level === "watch" ? "info" : alert.severity) : "cleared");
 const titleOf = (alert) => `${alert.label}: ${alert.condition}`;
 
-// A part of an incident, on a line with its cause; isShort: in a card, which has room for no more.
+// A part of an incident, on a line with its cause; isShort: in a card.
 function partView(isShort) {
   const severity = chip(), title = h("b"), when = h("span", { class: "when" }), body = isShort ? null : alertBody(true);
   return { root: h("li", { class: "part" }, h("div", { class: "line" }, severity.root, title, when), ...(body ? body.parts : [])), set(alert, incident) {
@@ -186,7 +186,7 @@ function partView(isShort) {
   } };
 }
 
-// The other alerts of an incident, folded: the open ones, then those that have cleared.
+// The other alerts of an incident: the open ones, then those that have cleared.
 function partsView(isShort) {
   const summary = h("summary"), list = h("ul", { class: "parts" }), root = h("details", { class: "others" }, summary, list);
   return { root, set(incident) {
@@ -237,14 +237,14 @@ function facts() {
   } };
 }
 
-// isFixed: widths do not follow from the cells, which a long table would measure anew with each change.
+// isFixed: widths do not follow from the cells, which a long table would measure with each change.
 function table(headings, isFixed = false) {
   const body = h("tbody");
   const cells = headings.map(([text, kind]) => h("th", { scope: "col", class: kind || null }, text));
   return { root: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": headings[0][0] }, h("table", { class: isFixed ? "rows fixed" : "rows" }, h("thead", {}, h("tr", {}, ...cells)), body)), body };
 }
 
-// The chart of a store: its history is asked for once, and continued with what comes in.
+// Its history is asked for once, and continued with what comes in.
 class StoreChart {
   constructor(title) {
     this.chart = new UsageChart(title);
@@ -290,7 +290,7 @@ class StoreChart {
 
   show() {
     const { store } = this;
-    // The chart is of what each can grow to, as the forecast is: a curve that falls at each expansion would not meet it.
+    // Of what each can grow to, as the forecast is: a curve that falls at each expansion would not meet it.
     const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.maximum_label || item.label]));
     const names = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
     const first = isForeseen(store) ? store.first : null, resource = first && store.resources.find((item) => item.name === first.resource);
@@ -299,7 +299,8 @@ class StoreChart {
     const other = this.then && store.resources.find((item) => item.name === this.then.resource);
     const then = other && other.maximum_pct !== null && other.maximum_pct < 100 ? { resource: other.name, pct: other.maximum_pct, times: this.then.times } : null;
     const columns = state.past ? { ...this.columns, now: state.past.time } : this.columns;
-    this.chart.set(columns, labels, names, now, (mainResource(store) || {}).name, then, resource ? first.resource : null, store.rises);
+    this.chart.set(columns, labels, names, now, (mainResource(store) || {}).name, then, resource ? first.resource : null, store.rises,
+      (store.plans || []).map((plan) => [plan.begins, plan.ends].map((time) => Date.parse(time) / 1000)));
   }
 
   close() {
@@ -338,7 +339,7 @@ function cellOf(store) {
   return { href: linkOf(store.store), band, severity, value, pct: top ? top.maximum_pct ?? 0 : 0, label: parts.filter(Boolean).join(", "), isTaken: taken !== "" };
 }
 
-// The share of the measurements of the last 24 hours that the twin matched; nothing where too few tested it.
+// The share of the last 24 hours' measurements that the twin matched; nothing where too few tested it.
 const shareText = (share) => share == null ? "" : `${Math.floor(100 * share)} %`;
 
 function fidelity() {
@@ -495,7 +496,7 @@ class Overview {
   }
 }
 
-// Rows out of sight are written when they come into sight, else every ten draws: most of a long table is out of sight.
+// Rows out of sight are written when they come into sight, else every ten draws.
 class InSight {
   constructor() {
     this.views = new Map();
@@ -551,7 +552,7 @@ function headline(stores) {
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 
-// What to type where nothing was ever written: the job, a recording, and its publishing.
+// What to type where nothing was ever written.
 const COMMANDS = [["Start the job", "mqtwin stream --estate estate.toml --bootstrap-servers localhost:9092 --checkpoint checkpoint"],
   ["Simulate a recording, if you have none", "mqtwin simulate getter-outage --estate estate.toml -o friday.arrow"],
   ["Publish it in fast motion", "mqtwin publish friday.arrow --estate estate.toml --bootstrap-servers localhost:9092 --content-type arrow --speed 240"]];
@@ -588,6 +589,8 @@ class StoreView {
     this.alerts = h("section", {}, h("h2", {}, "Incidents"), this.alertList, this.cleared);
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
     this.held = h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root);
+    this.plans = table([["Plan"], ...["From", "Until", "Announced", "Seen", "Status"].map((text) => [text, "number"])]);
+    this.planned = h("section", { class: "panel" }, h("h2", {}, "Planned work"), this.plans.root);
     this.facts = facts();
     this.storage = table([["Structure"], ["Has", "number"], ["SIZE", "number"], ["May still grow by", "number"]]);
     this.promise = h("p", { class: "soft" });
@@ -597,7 +600,7 @@ class StoreView {
     this.body = h("div", {},
       h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root), this.whatIf.root,
         h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
-      this.whatIf.advice, this.alerts,
+      this.whatIf.advice, this.alerts, this.planned,
       h("div", { class: "columns even" }, this.held, this.shares, h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.match.root, this.severity.root), this.left.root, this.missing, this.body);
   }
@@ -626,13 +629,16 @@ class StoreView {
     setText(this.clearedTitle, cleared.length > 20 ? `${cleared.length} cleared, the latest 20` : `${cleared.length} cleared`);
     const fields = store.fields;
     fill(this.queues.body, (fields.queues || []).map((queue) => [queue.name, count(queue.depth), queue.bytes === null ? "" : amount(queue.bytes)]));
+    const plans = store.plans || [], number = (value) => (value === null ? "" : count(value));
+    this.planned.hidden = plans.length === 0;
+    fill(this.plans.body, plans.map((plan) => [plan.queue ? `${plan.id}, ${plan.queue}` : plan.id, moment(plan.begins), moment(plan.ends),
+      number(plan.announced), number(plan.seen), plan.getters_away ? `${plan.status}, getters away` : plan.status]), (texts) => texts.slice(0, 2).join());
     this.setStorage(fields);
     this.facts.set(counters(fields));
     this.whatIf.show(Boolean(state.meta && state.meta.what_if), state.past ? state.past.time : null);
   }
 
-  // Of a coupling facility: its storage by structure, in place of queues.
-  setStorage(fields) {
+    setStorage(fields) {
     const shares = Object.entries(fields.storage || {});
     this.shares.hidden = shares.length === 0;
     this.held.hidden = shares.length > 0;
@@ -647,8 +653,8 @@ class StoreView {
 }
 
 // Write rows of texts, by the first of each.
-function fill(body, rows) {
-  reconcile(body, rows, (texts) => texts[0], (texts) => {
+function fill(body, rows, keyOf = (texts) => texts[0]) {
+  reconcile(body, rows, keyOf, (texts) => {
     const cells = texts.map((_, i) => h(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }));
     return { root: h("tr", {}, ...cells), cells };
   }, (row, texts) => texts.forEach((text, i) => setText(row.cells[i], text)));
@@ -783,7 +789,7 @@ class Job {
   }
 }
 
-// --- freshness -------------------------------------------------------------------------------------------------------
+// --- freshness ---
 
 const ageOf = (meta) => (meta.age_s === null ? null : meta.age_s + (Date.now() - state.heard) / 1000);
 
@@ -857,7 +863,7 @@ function draw() {
   });
 }
 
-// --- changes ---------------------------------------------------------------------------------------------------------
+// --- changes ---
 
 function take(changes) {
   state.heard = Date.now();
@@ -883,7 +889,7 @@ function take(changes) {
   draw();
 }
 
-// Takes what the server says by itself; of a recording, only that it is there: its moments are asked for.
+// What the server says by itself; of a recording, only that it is there.
 function hear(changes) {
   if (!state.past) take(changes);
   state.heard = Date.now();
@@ -947,7 +953,7 @@ function askForToken() {
   dialog.showModal();
 }
 
-// --- routes ----------------------------------------------------------------------------------------------------------
+// --- routes ---
 
 const VIEWS = { "": Overview, alerts: AllIncidents, drift: Drift, "dead-letters": DeadLetters, job: Job };
 

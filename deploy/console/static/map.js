@@ -1,4 +1,4 @@
-// The map: a cell a store, grouped, coloured by the time left. A shape and words say the same as the colour.
+// The map: a cell a store, grouped, coloured by the time left.
 
 import { GLYPHS, h, kindOf, reconcile, setAttribute, setText } from "./page.js";
 

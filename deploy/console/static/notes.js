@@ -1,4 +1,4 @@
-// Notes of people on an alert: who looks after it, what was done, comments; and the form that writes one.
+// Notes of people on an alert, and the form that writes one.
 
 import { announce, h, moment, post, reconcile, setText } from "./page.js";
 

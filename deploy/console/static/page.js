@@ -164,8 +164,7 @@ export function actionParts(action) {
   return parts;
 }
 
-// Returns a function that asks one question at a time. Of those that come while one is open the last is asked next, and only
-// the answer to the last is taken: an answer that is late does not replace that of a newer question.
+// Returns a function that asks one question at a time: of those that come meanwhile the last, and only its answer is taken.
 export function newest(ask, take) {
   let next = null, open = "";
   return async (question) => {

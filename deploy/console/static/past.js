@@ -1,4 +1,4 @@
-// A recording: a slider over its moments, in the address as ?t=, and play. What the page shows is asked for by moment.
+// A recording: a slider over its moments, in the address as ?t=, and play.
 
 import { announce, dayAndClock, get, h, momentOf, newest, setAttribute, setText } from "./page.js";
 
@@ -98,7 +98,7 @@ export class Past {
     this.ask(this.time);
   }
 
-  // What is shown is of another moment while an answer is awaited: greyed, and after a while with a note.
+  // Of another moment while an answer is awaited: greyed, after a while with a note.
   async fetchMoment(time) {
     const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS);
     const stale = setTimeout(() => setAttribute(document.getElementById("main"), "data-stale", "true"), STALE_MS);

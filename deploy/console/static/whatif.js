@@ -1,4 +1,4 @@
-// What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
+// What-if: sliders over a store, answered by the server.
 
 import { actionParts, announce, count, h, isFullNow, newest, post, range, runsOut, setText, span } from "./page.js";
 
@@ -50,7 +50,7 @@ export class WhatIf {
     }
   }
 
-  // The answer of advise: the smallest changes with which it is not full, each with its statement.
+  // The smallest changes with which it is not full, each with its statement.
   async advise() {
     this.help.disabled = true;
     const time = this.time, { ok, content } = await post("advise", { store: this.store, traffic: this.values.traffic, time });

@@ -304,6 +304,38 @@ def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
         server.close()
 
 
+def test_planned_work_is_a_table_and_bands_on_the_curve(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    job = {"id": "settlement", "queue": "BATCH", "getters_away": False}
+    ran = {"begins": "2026-11-20T12:10:00Z", "ends": "2026-11-20T12:25:00Z", "announced": 250_000, "seen": 250_000}
+    ahead = {"begins": "2026-11-20T13:10:00Z", "ends": "2026-11-20T13:25:00Z", "announced": 250_000, "seen": None}
+    plans = [job | ran | {"status": "over"}, job | ahead | {"status": "planned", "getters_away": True}]
+    for minute in range(60):
+        used = 1_000 + 200 * min(15, max(0, minute - 10))
+        time_text = f"2026-11-20T12:{minute:02}:00Z"
+        model.fold([state_record(page_set("QM01/PS04", used, time=time_text, plans=plans))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        page.goto(server.address + "#/store/QM01%2FPS04")
+        rows = page.locator(".panel", has_text="Planned work").locator("tbody tr")
+        expect(rows).to_have_count(2)
+        expect(rows.first).to_contain_text("settlement, BATCH")
+        expect(rows.first).to_contain_text("250,000")
+        expect(rows.last).to_contain_text("planned, getters away")
+        page.evaluate(TWO_FRAMES)
+        x, y = "Math.round(0.25 * node.width)", "Math.round(0.2 * node.height)"
+        pixels = [
+            page.locator("canvas").evaluate(
+                f"(node) => [...node.getContext('2d').getImageData({column}, {y}, 1, 1).data]"
+            )
+            for column in (x, "Math.round(0.45 * node.width)")
+        ]
+        assert pixels[0] != pixels[1]  # inside the band and beside it
+        if folder := os.environ.get("MQTWIN_TEST_PICTURES"):
+            page.screenshot(path=f"{folder}/planned.png", full_page=True)
+        model.fold([state_record(page_set("QM01/PS04", 4_000, time="2026-11-20T13:00:00Z"))])
+        expect(page.locator(".panel", has_text="Planned work")).to_be_hidden()
+
+
 def test_a_page_that_sleeps_wakes_to_the_latest(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 100))])

@@ -62,6 +62,14 @@ def part_of(incident: str, role: str = "part", opened: str = "2026-11-20T12:00:0
     return {"id": incident, "role": role, "opened": opened}
 
 
+def test_the_page_has_the_planned_work_of_a_store_that_has_some():
+    work = {"id": "A", "queue": None, "announced": 5, "seen": None, "getters_away": False, "status": "planned"}
+    plans = [work | {"begins": "2026-11-20T12:00:00Z", "ends": "2026-11-20T13:00:00Z"}]
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS01", 1, plans=plans)), state_record(page_set("QM01/PS02", 1))])
+    assert [store.get("plans") for store in changes(model)["stores"]] == [plans, None]
+
+
 def test_a_watch_is_no_page():
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 10))])
