@@ -99,7 +99,7 @@ def draw(kind: str, number: int) -> Night:
     """Return a night by chance; the same for the same number."""
     rng = np.random.default_rng((KINDS.index(kind), number))
     share = rng.uniform(1.25, 1.9) if kind == "fills" else rng.uniform(0.62, 0.85) if kind == "twice the size" else None
-    share = rng.uniform(0.6, 0.92) if share is None else share
+    share = rng.uniform(0.35, 0.92) if share is None else share
     lasts = int(rng.integers(45, 150))
     pace = np.repeat(rng.lognormal(0.0, 0.25, 200), 9)
     return Night(kind, int(rng.integers(5, 60)), int(share * ENTRIES), lasts, pace)
