@@ -36,6 +36,7 @@ STORIES = {
     "queue file": ("getter-outage", "queue-file-growth", "slow-consumer", "levelling-fill", "burst"),
 }
 KNOWN = {"all events": EVENTS, **FEEDS, "1 % and levels": Feed(share=0.01)}
+_SUDDEN = {"burst"}  # stories that begin within half an hour of the refused put: before it nothing could be known
 ALONE = ("all events", "levels")
 
 
@@ -134,7 +135,7 @@ def by_site(rows: list[Played]) -> Iterable[str]:
         cells = []
         for site in SITES:
             own = [row for row in rows if (row.feed, row.night[0], row.is_calm) == (feed, site, False)]
-            errors = [abs(row.error) for row in own if row.error is not None]
+            errors = [abs(row.error) for row in own if row.error is not None and row.night[1] not in _SUDDEN]
             error = f"{100 * statistics.median(errors):.0f} %" if errors else "-"
             lead = f"{statistics.median(row.lead_s for row in own) / _MINUTE_S:.0f} min" if own else "-"
             cells.append(f"{error}, {lead}")
@@ -154,7 +155,7 @@ def by_feed(rows: list[Played]) -> Iterable[str]:
         cells = [
             _share([row.resource == own.resource for row, own in zip(full, truth, strict=True) if own.resource]),
             _share([row.queue == own.queue for row, own in zip(full, truth, strict=True) if row.queue and own.queue]),
-            _share([row.held for row in full if row.error is not None]),
+            _share([row.held for row in full if row.error is not None and row.night[1] not in _SUDDEN]),
             _share([row.lead_s < lead - _LATER_S for row, lead in zip(full, alone, strict=True)]),
             _share([row.lead_s > 0 for row in calm]),
         ]
@@ -180,7 +181,10 @@ def main(arguments: list[str] | None = None, show: Callable[[str], object] = pri
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         for own in pool.map(play, nights):
             rows += own
-            leads = ", ".join(f"{row.feed} {row.lead_s / _MINUTE_S:.0f}" for row in own)
+            leads = ", ".join(
+                f"{row.feed} {row.lead_s / _MINUTE_S:.0f}" + ("" if row.error is None else f" ({row.error:+.0%})")
+                for row in own
+            )
             show(f"<!-- {' '.join(map(str, own[0].night))}, {'calm' if own[0].is_calm else 'full'}: {leads} -->")
     for line in (*by_site(rows), "", *by_feed(rows)):
         show(line)
