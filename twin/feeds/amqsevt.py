@@ -264,7 +264,7 @@ def _folded(value: Any, depth: int = _MAX_DEPTH) -> Any:
 
 
 def _kind(kind: Any, data: Mapping[str, Any]) -> int:
-    """Return the type of a message: that of the list that it has, else its number; -1 if it has neither."""
+    """Return the type of a message, by its list or else by its number; -1 if it has neither."""
     by_list = next((number for number, name in _LISTS.items() if name in data), None)
     if by_list is not None:
         return by_list

@@ -477,7 +477,7 @@ class DisplayFeed(Feed):
             self._above[store] = int(threshold[1]), measured
 
     def _monitored(self, text: str) -> str | None:
-        """Return the structure that a message is about; of a sentence in another language the one that is known."""
+        """Return the structure that a message is about; in other languages, the first known name in the text."""
         named = _MONITORED.search(text)
         if named is not None:
             return named[1]
@@ -568,7 +568,7 @@ def _has_objects(message: Message) -> bool:
 
 
 def _has_end(message: Message) -> bool:
-    """Return True for a message that ends with its last line, of those that do not go on behind what is read."""
+    """Return True for a message that is complete with its last line."""
     last = message.body[-1] if message.body else message.head
     text = " ".join((message.head, *message.body[:_MAX_SHORT]))
     if message.id in _RESTARTS or message.id in _SIZE_CHANGES:

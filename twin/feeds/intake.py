@@ -116,14 +116,14 @@ class Coverage:
 
 @dataclass(slots=True)
 class Reported:
-    """Time of which a source has reported the queues of a queue manager, whichever had puts and gets."""
+    """Time for which a source has reported the queues of a queue manager, busy or not."""
 
     start: int  # microseconds since 1970
     end: int
     gaps: list[tuple[int, int]] = field(default_factory=list)  # start and end of what no interval has reported so far
 
     def add(self, start: int, end: int) -> None:
-        """Add an interval: what it leaves open in front of it or behind it, and what it closes of earlier gaps."""
+        """Add an interval, which closes gaps and may leave a new one before or after it."""
         if self.gaps:
             left = [piece for low, high in self.gaps for piece in ((low, min(high, start)), (max(low, end), high))]
             self.gaps = [(low, high) for low, high in left if high - low > GAP_US]

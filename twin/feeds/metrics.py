@@ -403,7 +403,7 @@ def _sum(values: Mapping[str, float], names: Names) -> int | None:
 
 
 def _present(values: Mapping[str, float], names: Iterable[str]) -> int | None:
-    """Return the sum of those that are there, not below 0; None if none is."""
+    """Return the sum of the values that are present and not negative; None if there are none."""
     present = [values[name] for name in names if name in values]
     return int(max(0.0, sum(present))) if present else None
 
@@ -424,7 +424,7 @@ def _facts_of(values: Mapping[str, float]) -> set[str]:
 
 
 def _halves(values: Mapping[str, float]) -> Iterator[str]:
-    """Yield the names that are missing of those that a source writes together."""
+    """Yield the names that are missing where a source has written others that belong to them."""
     for names in _HALVES:
         missing = [name for name in names if name not in values]
         if len(missing) < len(names):

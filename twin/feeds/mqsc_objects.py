@@ -207,7 +207,7 @@ class MqscObjects:
     def _facts_of(
         self, queue: str, time: int, fields: Mapping[str, str], place: str
     ) -> Generator[Complaint, None, QueueStatus]:
-        """Return what an answer shows of a queue beside its depth; what is wrong in it is not known."""
+        """Return what an answer says about a queue apart from its depth, without the values that are wrong."""
         status: QueueStatus = {}
         facts: dict[str, int] = {}
         try:
@@ -231,7 +231,7 @@ class MqscObjects:
     def _moment(
         self, queue: str, time: int, local: tuple[str, str], place: str
     ) -> Generator[Complaint, None, int | None]:
-        """Return a local time of day as microseconds since 1970; None, with a complaint, of one after the answer."""
+        """Return a local time of day as microseconds since 1970; None, with a complaint, if the answer is earlier."""
         zone = self._feed.options.zone
         if zone is None:
             text = (
