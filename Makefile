@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?=  # files of tests at a time: 3 by day, as tests wait for Kafka and Spark half of their time, 2 at night
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
-LOADS := $(wildcard ../shared/fixtures/traffic/nab)  # real counts for make score: docs/scorecard.md
+LOADS := $(wildcard ../shared/fixtures/traffic/nab)  # real counts for make score: tests/tools/score/README.md
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
 # Byte code is kept even where the environment says otherwise: without it every process compiles all modules, and pytest

@@ -389,7 +389,7 @@ def test_the_scenarios():
 
 
 def test_the_rules_beside_the_twin():
-    assert first_codes(section("scorecard.md", "The other rules")) == [rule.name for rule in BASELINES]
+    assert first_codes(section("measuring.md", "The other rules")) == [rule.name for rule in BASELINES]
 
 
 # --- messages, length, navigation ------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class Condition(StrEnum):
     informs: bool
 
     def __new__(cls, name: str, rule: Rule = _NO_RULE) -> Self:
-        """Return the condition of a row. TypeError: it lacks a part that it needs, or has the rank of another."""
+        """Return the condition of a row. TypeError: a part is missing, or its rank is taken."""
         lacks = [part for part, value in rule._asdict().items() if value is None]
         if rule.raised_by not in (PUT, None):
             lacks.remove("order")

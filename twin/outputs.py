@@ -114,7 +114,7 @@ class OwnFolder:
         raise AssertionError
 
     def note_written(self, path: Path) -> None:
-        """Note that a file of the folder is a result as it is now."""
+        """Note that a file of the folder, as it is now, is one of the results."""
         written = self._written() | {path.name: _digest(path)}
         write_output(self.path / _WRITTEN, msgspec.json.format(msgspec.json.encode(written)) + b"\n")
 

@@ -106,7 +106,7 @@ def in_zone(time: int | str, zone: tzinfo) -> datetime:
 
 
 def abbreviation(local: datetime) -> str:
-    """Return the abbreviation of the zone of a time: `CET`; of one that has none, its offset: `UTC+03`."""
+    """Return the abbreviation of the zone of a time, `CET`, or its offset where it has none, `UTC+03`."""
     name = local.tzname() or "UTC"
     return f"UTC{name}" if name[0] in "+-" else name
 

@@ -517,6 +517,8 @@ class ConsoleModel:
             "events": sum(state.events for state in self._states.values()),
             "dead_letters": sum(self._reasons.values()),
             "unreadable": self.unreadable,
+            "likely": LIKELY,
+            "possible": POSSIBLE,
         }
 
 

@@ -403,7 +403,7 @@ def check_ended(location: str, files: BatchLogs) -> None:
 
 
 def check_kinds(location: str, manifest: Manifest | None, estate: Estate) -> None:
-    """Refuse an estate in which a store is of another kind than its state. UsageError: names store and kinds."""
+    """Refuse an estate in which the kind of a store has changed. UsageError: names the store and both kinds."""
     for name, before in (manifest.kinds if manifest is not None else {}).items():
         now = estate.stores[name].kind if name in estate.stores else before
         if now != before:

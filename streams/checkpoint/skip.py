@@ -98,7 +98,7 @@ def _read(folder: Folder, name: str) -> dict[str, dict[int, int]]:
 
 
 def _write(folder: Folder, name: str, place: Place, offset: int) -> None:
-    """Write another offset into a file of offsets; a crash leaves the file as it was, or as it is to be."""
+    """Replace an offset in a file of offsets; a crash leaves either the old file or the new one."""
     offsets = _read(folder, name)
     offsets[place.topic][place.partition] = offset
     head = folder.read(name).rstrip(b"\n").rpartition(b"\n")[0]

@@ -23,7 +23,7 @@ from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.feeds import Complaint, Event, Feed, Intake, Item, Page, Passed
+from twin.feeds import Complaint, Event, Feed, Intake, Item, Page, PassedOver
 from twin.feeds.coverage import LiveCoverage
 from twin.feeds.importing import read_page, recorded, sort_key
 from twin.feeds.intake import MAX_EXAMPLES
@@ -299,4 +299,4 @@ def _events(
 
 def _without_events(items: Iterable[Item]) -> Iterator[Item]:
     """Yield what a page that is read again holds, without the events, which it gave before the restart."""
-    return (item for item in items if isinstance(item, Complaint | Passed))
+    return (item for item in items if isinstance(item, Complaint | PassedOver))

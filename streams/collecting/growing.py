@@ -258,7 +258,7 @@ class FollowedFile(GrowingSource):
         return pages
 
     def _is_left(self) -> bool:
-        """Wait at the end of the file; go to the one that has replaced it once nothing of the old is in the rest."""
+        """Wait at the end of the file; move to its replacement once the old one is read whole."""
         try:
             is_replaced = _identity(self._path.stat()) != self._own
         except OSError:

@@ -29,7 +29,7 @@ def events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterato
 
 
 def merged_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterator[list[Message]]:
-    """Yield the records of `events_until` in order of their times, those of a partition in its own order.
+    """Yield the records of `events_until` by time, without changing the order within a partition.
 
     A client gets the records of one partition after those of another. Those of a partition that is ahead wait here;
     when they are too many, it is not read until the others have come after it.

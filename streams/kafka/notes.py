@@ -57,7 +57,7 @@ def read_notes(kafka: Mapping[str, str], topics: Topics) -> list[Note]:
 
 
 def _read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T]) -> Iterable[_T]:
-    """Yield what a topic has, up to its present end; what cannot be read is logged and left out."""
+    """Yield the records of a topic up to its present end; log and leave out those that cannot be read."""
     guard = RecordGuard()
 
     def value_of(record: TopicRecord) -> _T | None:

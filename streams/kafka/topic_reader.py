@@ -181,7 +181,7 @@ def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
 
 
 def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> bool:
-    """Return True if a record is a dead letter instead of input: Spark cannot read its own time.
+    """Return True if a record becomes a dead letter because Spark cannot read its time.
 
     Only --skip lets a job pass such a record, or any other that ends it.
 

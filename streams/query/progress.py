@@ -160,7 +160,7 @@ class BatchLog(StreamingQueryListener):
 
     def on_progress(self, text: str) -> None:
         """Log a batch. text: Spark's report, JSON."""
-        self._beat()
+        self._note_progress()
         report = msgspec.json.decode(text, type=BatchReport)
         held = self._look_at_transactions()
         figures = batch_figures(report, held)
@@ -185,7 +185,7 @@ class BatchLog(StreamingQueryListener):
 
     def on_idle(self, timestamp: str) -> None:
         """Notify guard and status file of a trigger, started at a time (ISO 8601), without anything to read."""
-        self._beat()
+        self._note_progress()
         held = self._look_at_transactions()
         if self._status is not None:
             self._status.on_idle(_behind(held))
@@ -202,7 +202,7 @@ class BatchLog(StreamingQueryListener):
             return figures
         return {"batch": figures["batch"], "records": figures["records"]} | behind | figures
 
-    def _beat(self) -> None:
+    def _note_progress(self) -> None:
         self._beat_s, self._slow_s = self._monotonic(), SLOW_SECONDS
 
     def warn_if_slow(self, is_running: Callable[[], bool]) -> None:
@@ -221,7 +221,7 @@ class BatchLog(StreamingQueryListener):
         if seconds < self._slow_s:
             return
         if not is_running():
-            self._beat()
+            self._note_progress()
             return
         back_s = self._latest_s - wall_s
         if back_s > CLOCK_BACK_SECONDS:

@@ -197,7 +197,7 @@ def _parse_address(master: str, address: str, default_port: int) -> tuple[str, i
 
 
 def explain_stop(error: BaseException) -> str:
-    """Return the cause of an error of Spark on one line; of a stopped context, which says nothing, why it stops."""
+    """Return the cause of a Spark error on one line; if the context was stopped, say why."""
     return _NO_EXECUTORS if _STOPPED.search(str(error)) else one_line(error)
 
 

@@ -16,8 +16,7 @@ from deploy import cli
 from tests.mqweb import MqwebServer
 from tests.support.queue_managers import System
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
-from tests.twin.feeds import test_display
-from tests.twin.feeds.samples import SYSPRINT
+from tests.twin.feeds.samples import DISPLAYS, SYSPRINT
 from twin import demo_estate
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +149,7 @@ with server_of(play_recording(Path(sys.argv[2]), load_estate(sys.argv[1])), List
 @pytest.mark.ci
 def test_files_of_a_site_are_read(tmp_path: Path):
     joblog = tmp_path / "qm01.joblog"
-    joblog.write_text(test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT, encoding="utf-8")
+    joblog.write_text(DISPLAYS + SYSPRINT, encoding="utf-8")
     [(status, _, errors)] = mqtwin(f"start {joblog} -o {tmp_path / 'site'} --no-console --group QSG1=QM01,QM02")
     assert status == 0, errors
     assert (tmp_path / "site" / "estate.toml").is_file()

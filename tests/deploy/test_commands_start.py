@@ -18,8 +18,7 @@ from deploy.live import LiveSettings, LiveTwin
 from deploy.show.answer import Answer
 from tests.mqweb import MqwebServer, User
 from tests.support.queue_managers import System
-from tests.twin.feeds import test_display
-from tests.twin.feeds.samples import REST, RMF_PRINT, STATISTICS, SYSPRINT, json_text
+from tests.twin.feeds.samples import DISPLAYS, REST, RMF_PRINT, STATISTICS, SYSPRINT, json_text
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_estate_import import CFRM
 from twin import demo_estate
@@ -31,7 +30,7 @@ from twin.feeds.protocol import FeedFact, FeedOptions
 from twin.feeds.site import recognise
 from twin.outputs import locked
 
-DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
+DISPLAY = (DISPLAYS + SYSPRINT).encode()
 SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(
     2, [data_set(blocks_total=100, blocks_used=10, blocks_free=90)]
 )
@@ -246,7 +245,7 @@ def rising_log(
     *, hour: int = 10, qmgr: str = "QM01", minutes: int = 40, entries: int = 60_000, more: int = 3_500
 ) -> str:
     """Return a job log that shows APP1 every minute, each time with more entries."""
-    lines = [test_display.TestFactsForAnEstate.DEFINITIONS] if qmgr == "QM01" else []
+    lines = [DISPLAYS] if qmgr == "QM01" else []
     for minute in range(minutes):
         clock = f"{hour + minute // 60:02}.{minute % 60:02}.07"
         lines.append(

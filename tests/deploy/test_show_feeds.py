@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.show.summaries import print_intake
-from twin.feeds import Intake, Passed
+from twin.feeds import Intake, PassedOver
 
 
 def complained(number: int) -> Intake:
@@ -25,7 +25,7 @@ def test_what_is_too_much_to_print_is_counted(capsys: pytest.CaptureFixture[str]
 def test_what_was_passed_over_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
     intake = Intake()
     for kind in (30, 30, 42):
-        intake.pass_over(Passed("record of other types", f"SMF {kind}", size=1000))
+        intake.pass_over(PassedOver("record of other types", f"SMF {kind}", size=1000))
     print_intake(intake)
     expected = "mqtwin: passed over: 3 records of other types, 3,000 bytes (2 of SMF 30, 1 of SMF 42)\n"
     assert capsys.readouterr().err == expected

@@ -16,7 +16,7 @@ from streams.kafka.dead_letters import LetterSender
 from streams.kafka.publish import PublishResult, Sender
 from tests.streams.kafka_help import create, send
 from tests.system.harness import Played, Stream, check_equal
-from tests.twin.feeds.conftest import TEXT
+from tests.twin.feeds.conftest import ESTATE
 from tests.twin.feeds.live_samples import LIVE_PAGES
 from tests.twin.feeds.samples import PAGES
 from twin.estate import Estate, load_estate
@@ -25,7 +25,6 @@ from twin.feeds import FORMATS, FeedOptions, Intake, make_feed
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 NewStream = Callable[[Estate], Stream]
-_SITE = TEXT.replace('max_size = "2T"\n', 'max_size = "2T"\n[storage_class."QM01/D"]\npage_set = 4\n')
 _OPTIONS = {"otlp": ["--late", "0"], "rest": ["--qmgr", "QM01"], "prometheus": ["--length", "100"]}
 _LIVE_OPTIONS = {
     "otlp": FeedOptions(late_s=0.0),
@@ -37,7 +36,7 @@ _LIVE_OPTIONS = {
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("site") / "estate.toml"
-    path.write_text(_SITE, encoding="utf-8")
+    path.write_text(ESTATE, encoding="utf-8")
     return path
 
 

@@ -197,12 +197,12 @@ def _has_room(config: Structure, size: int, room: int | None) -> str:
 
 
 def proposed_size(config: Structure) -> int:
-    """Return the SIZE that is proposed for a structure that has reached its own, bytes."""
+    """Return the SIZE to propose for a structure that has reached its present one, bytes."""
     return 2 * config.size
 
 
 def structure_facts(config: Structure, resource: Resource, fillers: tuple[Filler, ...]) -> Facts:
-    """Return the facts about a resource of a structure, whichever it is."""
+    """Return the facts about a resource of a structure."""
     name, facts = config.policy_name, store_facts("structure", config, resource, fillers)
     waits = f"calls to queues of {config.name} wait" if config.holds_queues else f"what uses {config.name} waits"
     return (

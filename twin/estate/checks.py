@@ -159,7 +159,7 @@ def one_of(*allowed: str) -> Check:
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or value.upper() not in spelled:
-            raise ValueError(f"must be {_either(allowed)}")
+            raise ValueError(f"must be {_joined_by_or(allowed)}")
         return spelled[value.upper()]
 
     return check
@@ -170,7 +170,7 @@ def mapped(meaning: Mapping[str, Any]) -> Check:
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value.upper() not in meaning:
-            raise ValueError(f"must be {_either(tuple(meaning))}")
+            raise ValueError(f"must be {_joined_by_or(tuple(meaning))}")
         return meaning[value.upper()]
 
     return check
@@ -184,7 +184,7 @@ def block_size(sizes: Mapping[str, int]) -> Check:
         """Return one of the sizes in bytes. ValueError: it is none of them."""
         parsed: int = any_size(value)
         if parsed not in sizes.values():
-            raise ValueError(f"must be {_either(tuple(sizes))}")
+            raise ValueError(f"must be {_joined_by_or(tuple(sizes))}")
         return parsed
 
     return check
@@ -242,5 +242,5 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def _either(words: tuple[str, ...]) -> str:
+def _joined_by_or(words: tuple[str, ...]) -> str:
     return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]

@@ -215,7 +215,7 @@ def save_estate(estate: Estate) -> tuple[str, bytes]:
 
 
 def read_saved_estate(data: bytes, source: str) -> Estate:
-    """Return a saved estate. source: what names it. SavedEstateError: it is not one, or of another version."""
+    """Return a saved estate. source: its name in errors. SavedEstateError: no saved estate, or of another version."""
     try:
         unpacked = zlib.decompressobj().decompress(data, _MAX_BYTES)
         text = msgspec.json.decode(unpacked, type=_Text)

@@ -67,10 +67,10 @@ class Columns:
             self.sure &= ~keyed | (out["count"] == 1)
         self._check_store()
         for name in ("attributes", "measured"):
-            self._doubt(column(self.table, name))
+            self._leave_to_exact_rules(column(self.table, name))
         return out
 
-    def _doubt(self, values: pa.ChunkedArray | None) -> None:
+    def _leave_to_exact_rules(self, values: pa.ChunkedArray | None) -> None:
         """Leave the rows that have a value in a column to the exact rules."""
         if values is not None and values.null_count < self.rows:
             self.sure &= ~_present(values)
@@ -85,7 +85,7 @@ class Columns:
         if values is None or values.null_count == self.rows:
             return np.full(self.rows, absent, np.int64), np.zeros(self.rows, np.bool_)
         if not pa.types.is_integer(values.type):
-            self._doubt(values)
+            self._leave_to_exact_rules(values)
             return np.full(self.rows, absent, np.int64), _present(values)
         present = _present(values) if values.null_count else None
         # An unsigned number beyond 63 bits turns negative, which no field takes.
@@ -105,7 +105,7 @@ class Columns:
         if values is None or values.null_count == self.rows:
             return np.zeros(self.rows, np.int64)
         if not (pa.types.is_integer(values.type) or pa.types.is_float64(values.type)):
-            self._doubt(values)
+            self._leave_to_exact_rules(values)
             return np.zeros(self.rows, np.int64)
         present = _present(values)
         seconds = _numpy(values.cast(pa.float64(), safe=False).fill_null(0.0))
@@ -119,7 +119,7 @@ class Columns:
         if values is None or values.null_count == self.rows:
             return np.zeros(self.rows, np.uint8)
         if not pa.types.is_boolean(values.type):
-            self._doubt(values)
+            self._leave_to_exact_rules(values)
             return np.zeros(self.rows, np.uint8)
         return _numpy(values.fill_null(False)).astype(np.uint8) * np.uint8(bit)
 
@@ -131,7 +131,7 @@ class Columns:
         if values is None or values.null_count == self.rows:
             return keys, present
         if not is_text(values.type):
-            self._doubt(values)
+            self._leave_to_exact_rules(values)
             return keys, present
         present = _present(values)
         words, places = _words(values)
@@ -196,7 +196,7 @@ class Columns:
         """Return i8[n], the index of each string among the distinct ones, -1 if absent or no string; and these."""
         values = column(self.table, name)
         if values is None or not is_text(values.type):
-            self._doubt(values)
+            self._leave_to_exact_rules(values)
             return np.full(self.rows, -1, np.int64), []
         encoded = dictionary(values)
         words = encoded.dictionary.to_pylist()
@@ -209,7 +209,7 @@ class Columns:
         """Leave rows whose `store` is not a string to the exact rules, although operations on queues ignore it."""
         values = column(self.table, "store")
         if values is not None and not is_text(values.type):
-            self._doubt(values)
+            self._leave_to_exact_rules(values)
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ class RejectLog:
         return self.limits.letters is not None and self._counts.get(record, 0) >= self.limits.letters
 
     def admit(self, record: int, index: int, reason: Reason) -> bool:
-        """Count a reject; True if it becomes a dead letter of its own, which the caller then appends."""
+        """Count a reject; return True if the caller has to write a dead letter for it."""
         if self.is_full(record):
             self.count(record, index, index, reason, 1)
             return False

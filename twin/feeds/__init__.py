@@ -5,7 +5,7 @@ One reader per format, a subclass of `twin.feeds.protocol.Feed`: pages of bytes 
 """
 
 from twin.events import Event
-from twin.feeds.intake import Complaint, Coverage, Intake, Item, Passed, UnknownName
+from twin.feeds.intake import Complaint, Coverage, Intake, Item, PassedOver, UnknownName
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Format, Page, make_feed
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Intake",
     "Item",
     "Page",
-    "Passed",
+    "PassedOver",
     "UnknownName",
     "make_feed",
 ]

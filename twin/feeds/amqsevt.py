@@ -22,7 +22,7 @@ from typing_extensions import override
 from twin.conditions import Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
 from twin.events import Event
 from twin.events.fields import Op
-from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
+from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, PassedOver
 from twin.feeds.intervals import Flows, Puts
 from twin.feeds.json_pages import JsonText, integer
 from twin.feeds.names import message_id
@@ -148,7 +148,7 @@ class AmqsevtFeed(Feed):
         is_full = number == PERFORMANCE and _code(message, "eventreason") == Q_FULL
         if number not in _LISTS and not is_full:
             name = kind.get("name") if isinstance(kind, dict) else kind
-            yield Passed(_OTHERS, str(name or number)[:_MAX_KIND], is_counted=True)
+            yield PassedOver(_OTHERS, str(name or number)[:_MAX_KIND], is_counted=True)
         elif not qmgr:
             yield Complaint("no-qmgr", place, "no queueMgrName; expected: the name of the queue manager")
         elif is_full:
@@ -182,7 +182,7 @@ class AmqsevtFeed(Feed):
                 continue
             is_known = self.intake.estate is not None and (qmgr, queue) in self.intake.estate.queue_routes
             if _code(item, "definitiontype") == _TEMPORARY and not is_known:
-                yield Passed(DYNAMIC, qmgr, is_counted=True)
+                yield PassedOver(DYNAMIC, qmgr, is_counted=True)
                 continue
             self.expect(f"{source} queue", item, place)
             self.intake.facts.add("queue_file", f"{qmgr}/{queue}", place)
@@ -264,7 +264,7 @@ def _folded(value: Any, depth: int = _MAX_DEPTH) -> Any:
 
 
 def _kind(kind: Any, data: Mapping[str, Any]) -> int:
-    """Return the type of a message: that of the list that it has, else its number; -1 if it has neither."""
+    """Return the type of a message, by its list or else by its number; -1 if it has neither."""
     by_list = next((number for number, name in _LISTS.items() if name in data), None)
     if by_list is not None:
         return by_list

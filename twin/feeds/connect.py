@@ -150,7 +150,7 @@ def _message_id(headers: Mapping[str, str]) -> str | None:
 
 
 def _unwrapped(value: bytes) -> _Body | str:
-    """Return the message of a value; of an envelope whose body is not known the text of a complaint."""
+    """Return the message of a value, or the text of a complaint about an envelope of unknown form."""
     if value[:1] == b"\0" and len(value) > _REGISTRY_BYTES:
         number = int.from_bytes(value[1:_REGISTRY_BYTES], "big")
         return _Body(len(value), registry_id=number if 0 < number <= _MAX_SCHEMA else None)

@@ -24,7 +24,7 @@ from twin.estate import Structure
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.console import RUNMQSC, ConsoleReader, Message
-from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.log_texts import texts_of
 from twin.feeds.mqsc_objects import MqscObjects, has_pair, pairs
 from twin.feeds.names import (
@@ -227,7 +227,7 @@ class DisplayFeed(Feed):
             text = f"{as_count(console.unjoined, 'line')} of a message whose first line is missing, such as: "
             yield Complaint("unjoined", place, text + first.strip()[:80], console.unjoined)
         if self.object_count and console.outside:
-            yield Passed(_LINES, "no message", console.outside)
+            yield PassedOver(_LINES, "no message", console.outside)
         console.unjoined, console.first_unjoined, console.outside = 0, None, 0
 
     def _message(self, message: Message, *, is_asked: bool = False) -> Iterator[Item]:
@@ -247,7 +247,7 @@ class DisplayFeed(Feed):
             yield Complaint("command-failed", place, f"the command failed: {text}; expected: an answer")
             return
         if reader is None:
-            yield Passed(_LINES, message.id or "a log without an id", 1 + len(message.body))
+            yield PassedOver(_LINES, message.id or "a log without an id", 1 + len(message.body))
             return
         self.object_count += 1
         time = message.time
@@ -345,7 +345,7 @@ class DisplayFeed(Feed):
             words = line.removeprefix("_").split()
             if len(words) not in {8, 9} or not all(word.isdigit() for word in (*words[:6], words[7])):
                 if words and words[0].isdigit() and not any(word[0].isdigit() for word in words[2:]):
-                    yield Passed("row of page sets without numbers", " ".join(words[2:4]) or "no state")
+                    yield PassedOver("row of page sets without numbers", " ".join(words[2:4]) or "no state")
                 else:
                     yield from _garbled(message, line, "page set, pool, four numbers of pages, method, count", place)
                 continue
@@ -459,7 +459,7 @@ class DisplayFeed(Feed):
             elif word == "POLNAME" and kind == "CFRM" and value:
                 self.intake.facts.active_policy = value
         if kind != "CFRM":
-            yield Passed(_LINES, f"{message.id} {kind}".strip(), 1 + len(message.body))
+            yield PassedOver(_LINES, f"{message.id} {kind}".strip(), 1 + len(message.body))
 
     def _above_threshold(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take the counts of IXC585E, in either layout; without any its threshold, above which the structure is."""
@@ -477,7 +477,7 @@ class DisplayFeed(Feed):
             self._above[store] = int(threshold[1]), measured
 
     def _monitored(self, text: str) -> str | None:
-        """Return the structure that a message is about; of a sentence in another language the one that is known."""
+        """Return the structure that a message is about; in other languages, the first known name in the text."""
         named = _MONITORED.search(text)
         if named is not None:
             return named[1]
@@ -534,7 +534,7 @@ class DisplayFeed(Feed):
         self, qmgr: str, time: int, store: str, measured: Measured, place: str
     ) -> Generator[Complaint, None, bool]:
         """Add a measurement of a structure, if there is any; return False where it contradicts itself or is empty."""
-        if wrong := contradicts(measured, store, place):
+        if wrong := find_contradiction(measured, store, place):
             yield wrong
         if wrong or not measured:
             return False
@@ -568,7 +568,7 @@ def _has_objects(message: Message) -> bool:
 
 
 def _has_end(message: Message) -> bool:
-    """Return True for a message that ends with its last line, of those that do not go on behind what is read."""
+    """Return True for a message that is complete with its last line."""
     last = message.body[-1] if message.body else message.head
     text = " ".join((message.head, *message.body[:_MAX_SHORT]))
     if message.id in _RESTARTS or message.id in _SIZE_CHANGES:
@@ -585,10 +585,10 @@ def _has_end(message: Message) -> bool:
     return False
 
 
-def _passed(message: Message, monitored: str | None, *, has_counts: bool) -> Passed:
+def _passed(message: Message, monitored: str | None, *, has_counts: bool) -> PassedOver:
     name = "structure of no group of the estate" if has_counts else "message without counts"
     kind = message.id if monitored is None or not has_counts else monitored
-    return Passed(name, kind, is_counted=True)
+    return PassedOver(name, kind, is_counted=True)
 
 
 def _counts(lines: Iterable[str]) -> Measured:

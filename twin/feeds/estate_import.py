@@ -21,7 +21,7 @@ from twin.estate.model import ADMINISTRATION
 from twin.estate.sources import toml_string
 from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.importing import feed_events, read_pages
-from twin.feeds.intake import Intake, Passed
+from twin.feeds.intake import Intake, PassedOver
 from twin.feeds.mqsc_objects import NAME_GROUP
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import decode
@@ -141,7 +141,7 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
         if group is None:
             intake.facts.unplaced.add(name[:_GROUP_LENGTH])
             if groups and name[:_GROUP_LENGTH] not in of_mq:  # MQ has its administration structure beside all others
-                intake.pass_over(Passed("structure of other products", name))
+                intake.pass_over(PassedOver("structure of other products", name))
             else:
                 unknown.append(name)
         elif short:

@@ -11,7 +11,7 @@ from typing import Any
 
 from twin.estate.model import ADMINISTRATION
 from twin.events import Measured
-from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.names import groups_of, member_of, store_of_policy_name, structures_by_policy_name, without_measurement
 from twin.feeds.smf74 import BLOCK, FacilityRecord, FacilityStorage, StructureRequests, StructureScm, is_list, type_of
 
@@ -40,7 +40,7 @@ class FacilityLevels:
         structures = [(own, scm) for own, scm in record.structures if is_list(own)]
         for own, _ in record.structures:
             if not is_list(own):
-                yield Passed("structure of other types", type_of(own))
+                yield PassedOver("structure of other types", type_of(own))
         self.note_names(own.name for own, _ in structures)
         for own, scm in structures:
             measured, facts = _structure(own, scm)
@@ -72,10 +72,10 @@ class FacilityLevels:
         store = self._stores.get(name) or store_of_policy_name(name, self._groups())
         if store is None:
             self._intake.facts.unplaced.add(name[:_PREFIX])
-            yield Passed("structure of no group of the estate", name)
+            yield PassedOver("structure of no group of the estate", name)
             return
         self._intake.facts.add("structure", store, f"{self._source}, {place}", **facts)
-        if wrong := contradicts(measured, store, place):
+        if wrong := find_contradiction(measured, store, place):
             yield wrong
             return
         yield from self._event(store, measured, interval)
@@ -85,7 +85,7 @@ class FacilityLevels:
         free, scm_free = storage.free * BLOCK, storage.scm_free * BLOCK
         self._intake.facts.add("coupling_facility", name, f"{self._source}, {record.place}", size=size, scm=scm or None)
         shares = {"free storage": {"used": free, "max": size}, "free SCM": {"used": scm_free, "max": scm}}
-        if wrong := contradicts(shares, name, record.place):
+        if wrong := find_contradiction(shares, name, record.place):
             yield wrong
             return
         measured: Measured = {"storage_free": free}
@@ -96,7 +96,7 @@ class FacilityLevels:
     def _event(self, store: str, measured: Measured, interval: tuple[int, int]) -> Iterator[Item]:
         """Yield a measurement, the first of its store and interval."""
         if self._ends.get(store, 0) >= interval[1] or (store not in self._ends and len(self._ends) >= _MAX_STORES):
-            yield Passed("report of an earlier interval", store)
+            yield PassedOver("report of an earlier interval", store)
             return
         self._ends[store] = interval[1]
         qmgr = member_of(self._intake.estate, store)

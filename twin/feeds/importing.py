@@ -137,7 +137,7 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
 
 
 def _guarded(items: Iterable[Item], place: str) -> Iterator[Item]:
-    """Yield what a reader yields; a defect of it is a complaint and costs what is behind its place, not the command."""
+    """Yield what a reader yields; if it fails, complain and leave out the rest of the page."""
     try:
         yield from items
     except (MqtwinError, OSError, MemoryError):
@@ -285,7 +285,7 @@ def read_pages(
 
 @contextmanager
 def _content(file: IO[bytes], size: int) -> Iterator[bytes | mmap.mmap]:
-    """Give the content of a file of that many bytes, as far as it is still there."""
+    """Yield the content of a file; less than `size` bytes if it was cut meanwhile."""
     if size <= _IN_MEMORY_BYTES:
         yield file.read(size)
         return

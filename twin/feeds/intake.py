@@ -75,7 +75,7 @@ class Complaint:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedOver:
     """Objects that say nothing that is used."""
 
     name: str  # name of all such objects, with the word that has a plural first, such as "record of other types"
@@ -85,7 +85,7 @@ class Passed:
     is_counted: bool = False  # True if `Feed.object_count` has them, too
 
 
-Item = Event | Complaint | Passed
+Item = Event | Complaint | PassedOver
 """Anything that a feed yields."""
 
 
@@ -116,14 +116,14 @@ class Coverage:
 
 @dataclass(slots=True)
 class Reported:
-    """Time of which a source has reported the queues of a queue manager, whichever had puts and gets."""
+    """Time for which a source has reported the queues of a queue manager, busy or not."""
 
     start: int  # microseconds since 1970
     end: int
     gaps: list[tuple[int, int]] = field(default_factory=list)  # start and end of what no interval has reported so far
 
     def add(self, start: int, end: int) -> None:
-        """Add an interval: what it leaves open in front of it or behind it, and what it closes of earlier gaps."""
+        """Add an interval, which closes gaps and may leave a new one before or after it."""
         if self.gaps:
             left = [piece for low, high in self.gaps for piece in ((low, min(high, start)), (max(low, end), high))]
             self.gaps = [(low, high) for low, high in left if high - low > GAP_US]
@@ -145,7 +145,7 @@ class Peak:
 
 
 @dataclass(slots=True)
-class PassedOver:
+class PassedCount:
     """Objects of one name that were passed over: their number by kind, and their bytes."""
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -271,7 +271,7 @@ class Intake:
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     reported: dict[tuple[str, str], Reported] = field(default_factory=dict)  # by source and queue manager
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
-    passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
+    passed_over: dict[str, PassedCount] = field(default_factory=dict)  # by the name of such objects
     inputs: list[InputCount] = field(default_factory=list)  # in their order
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
     soundness: Soundness = field(default_factory=Soundness)
@@ -321,15 +321,15 @@ class Intake:
         own_lines = [own for own in self.inputs if not own.is_mostly_read]
         return [_CONTROL.sub(_escaped, own.line_for_not_understood()) for own in own_lines[:MAX_EXAMPLES]]
 
-    def pass_over(self, passed: Passed) -> None:
+    def pass_over(self, passed: PassedOver) -> None:
         """Count objects that say nothing that is used, for the present input."""
         self._note_passed(passed)
         if self.inputs:
             self.inputs[-1].passed_over += passed.number
             self.inputs[-1].within += passed.number * passed.is_counted
 
-    def _note_passed(self, passed: Passed) -> None:
-        entry = self.passed_over.setdefault(passed.name, PassedOver())
+    def _note_passed(self, passed: PassedOver) -> None:
+        entry = self.passed_over.setdefault(passed.name, PassedCount())
         kind = passed.kind if passed.kind in entry.kinds or len(entry.kinds) < MAX_KINDS else "another kind"
         entry.kinds[kind] += passed.number
         entry.bytes += passed.size
@@ -397,7 +397,7 @@ class Intake:
         for item in items:
             if isinstance(item, Complaint):
                 self.complain(item.code, item.place, item.text, number=item.number)
-            elif isinstance(item, Passed):
+            elif isinstance(item, PassedOver):
                 self.pass_over(item)
             else:
                 yield item
@@ -454,7 +454,7 @@ class Intake:
             queue: its name; None: it is a store's, or that of the queue manager.
         """
         if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
-            self._note_passed(Passed(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
+            self._note_passed(PassedOver(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
             return
         entry = self.unknown.get((qmgr, queue or store or ""))
         if entry is None:
@@ -494,7 +494,7 @@ def is_passed_over(queue: str) -> bool:
     return queue.startswith(_SYSTEM) or is_dynamic(queue)
 
 
-def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:
+def find_contradiction(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:
     """Return a complaint about fields of a MEASURE that contradict each other, or None."""
     text = contradiction(measured)
     return None if text is None else Complaint("inconsistent", place, f"{store}: {text}")
@@ -522,7 +522,7 @@ def _wrong(event: Event) -> EventError | None:
     return None
 
 
-def _passed_line(name: str, passed: PassedOver) -> str:
+def _passed_line(name: str, passed: PassedCount) -> str:
     number = passed.kinds.total()
     kinds = [f"{count:,} of {kind}" for kind, count in passed.kinds.most_common(_SHOWN_KINDS)]
     if len(passed.kinds) > len(kinds):

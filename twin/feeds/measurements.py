@@ -230,7 +230,7 @@ def measures_of(
 
 
 def note_unknown_queue(intake: Intake, qmgr: str, time: int, queue: str) -> None:
-    """Count a queue that the estate lacks; a shared one for the first member of its group, as it is one queue.
+    """Count a queue that the estate lacks; a shared queue counts once, for the first member of its group.
 
     Args:
         intake: intake of the feed; without an estate no name is unknown.

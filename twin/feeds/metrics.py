@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import QueueFile
 from twin.events import Event, Measured
-from twin.feeds.intake import Complaint, Item, Passed, contradicts
+from twin.feeds.intake import Complaint, Item, PassedOver, find_contradiction
 from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
 from twin.feeds.protocol import DEFAULT_LENGTH, Feed
 
@@ -218,7 +218,7 @@ class MetricEvents:
                 yield from self._objects(own, collected.time, collected)
                 continue
             for polled in self._polled(qmgr, own, collected.time):
-                if isinstance(polled, Passed):
+                if isinstance(polled, PassedOver):
                     yield polled
                 else:
                     yield from self._objects(polled[1], polled[0], collected)
@@ -241,7 +241,7 @@ class MetricEvents:
         config = None if self._intake.estate is None else self._intake.estate.queue_managers.get(qmgr)
         return collected.platforms.get(qmgr, config is not None and config.platform == "zos")
 
-    def _polled(self, qmgr: str, values: Values, time: int) -> Iterator[tuple[int, Values] | Passed]:
+    def _polled(self, qmgr: str, values: Values, time: int) -> Iterator[tuple[int, Values] | PassedOver]:
         """Yield the time and values of each poll that a collection shows: its own, and earlier ones with equal values.
 
         An earlier one is certain where a collection after it, which had the old values, is followed by another such
@@ -267,7 +267,7 @@ class MetricEvents:
             yield poll.last, poll.values
         poll.seen = time
         if not is_changed:
-            yield Passed(_REPEATED, qmgr, is_counted=True)
+            yield PassedOver(_REPEATED, qmgr, is_counted=True)
             added = {key: values[key] for key in values.keys() - poll.values.keys()}
             poll.values |= added
             yield time, added
@@ -290,7 +290,7 @@ class MetricEvents:
             if key[0] == "pageset":
                 yield from self._page_set(key, values, time, collected.place)
                 continue
-            self._feed.expect("queue", _facts_of(values), collected.place, also=_halves(values))
+            self._feed.expect("queue", _facts_of(values), collected.place, also=_missing_partners(values))
             counts = self._deltas(key, values, collected.cumulative)
             measured = list(self._queue_file(key, counts, time))
             if last is not None:
@@ -378,7 +378,7 @@ class MetricEvents:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
         if not measured:
             return
-        if wrong := contradicts(measured, f"page set {name} of {qmgr}", place):
+        if wrong := find_contradiction(measured, f"page set {name} of {qmgr}", place):
             yield wrong
             return
         self._intake.facts.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=measured.get("pages_total"))
@@ -403,7 +403,7 @@ def _sum(values: Mapping[str, float], names: Names) -> int | None:
 
 
 def _present(values: Mapping[str, float], names: Iterable[str]) -> int | None:
-    """Return the sum of those that are there, not below 0; None if none is."""
+    """Return the sum of the values that are present and not negative; None if there are none."""
     present = [values[name] for name in names if name in values]
     return int(max(0.0, sum(present))) if present else None
 
@@ -423,8 +423,8 @@ def _facts_of(values: Mapping[str, float]) -> set[str]:
     return facts | ({"depth"} & values.keys())
 
 
-def _halves(values: Mapping[str, float]) -> Iterator[str]:
-    """Yield the names that are missing of those that a source writes together."""
+def _missing_partners(values: Mapping[str, float]) -> Iterator[str]:
+    """Yield the names that are missing where a source has written others that belong to them."""
     for names in _HALVES:
         missing = [name for name in names if name not in values]
         if len(missing) < len(names):

@@ -25,7 +25,7 @@ from twin.estate import Structure
 from twin.estate.attributes import mqsc_reading
 from twin.events import Measured
 from twin.events.measured import MEASURED_QUEUE
-from twin.feeds.intake import Complaint, Item, Passed, contradicts
+from twin.feeds.intake import Complaint, Item, PassedOver, find_contradiction
 from twin.feeds.measurements import AHEAD_US, Measurements, QueueStatus
 from twin.feeds.protocol import Feed
 from twin.records.bounds import PCT_MAX
@@ -152,7 +152,7 @@ class MqscObjects:
             measured["ents_max"] = _number(fields["ENTSMAX"])
         if fields.get("ENTSUSED", "").strip():
             measured["ents_used"] = _number(fields["ENTSUSED"])
-        if wrong := contradicts(measured, store, place):
+        if wrong := find_contradiction(measured, store, place):
             yield wrong
             return
         if fields.get("SIZEMAX"):
@@ -207,7 +207,7 @@ class MqscObjects:
     def _facts_of(
         self, queue: str, time: int, fields: Mapping[str, str], place: str
     ) -> Generator[Complaint, None, QueueStatus]:
-        """Return what an answer shows of a queue beside its depth; what is wrong in it is not known."""
+        """Return what an answer says about a queue apart from its depth, without the values that are wrong."""
         status: QueueStatus = {}
         facts: dict[str, int] = {}
         try:
@@ -231,7 +231,7 @@ class MqscObjects:
     def _moment(
         self, queue: str, time: int, local: tuple[str, str], place: str
     ) -> Generator[Complaint, None, int | None]:
-        """Return a local time of day as microseconds since 1970; None, with a complaint, of one after the answer."""
+        """Return a local time of day as microseconds since 1970; None, with a complaint, if the answer is earlier."""
         zone = self._feed.options.zone
         if zone is None:
             text = (
@@ -326,8 +326,8 @@ def _other(fields: Mapping[str, str], place: str) -> Item:
     return Complaint("not-understood", place, text)
 
 
-def _passed(kind: str) -> Passed:
-    return Passed("object of DISPLAY that is not read", kind, is_counted=True)
+def _passed(kind: str) -> PassedOver:
+    return PassedOver("object of DISPLAY that is not read", kind, is_counted=True)
 
 
 def _number(text: str) -> int:

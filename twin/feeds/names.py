@@ -18,7 +18,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 from twin.estate import Estate, group_prefix
 from twin.estate.model import structures_of
-from twin.feeds.intake import Complaint, Intake, Passed
+from twin.feeds.intake import Complaint, Intake, PassedOver
 from twin.feeds.protocol import FeedOptions
 
 _CONNECTOR = "CSQE"  # CSQE, group, queue manager, 02; both names padded to 4 characters [IBM: MQ, message CSQE005I]
@@ -80,10 +80,10 @@ def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
     return qmgr if config is None or qmgr in config.queue_managers else min(config.queue_managers, default=qmgr)
 
 
-def without_measurement(intake: Intake, name: str, time: int) -> Iterator[Passed]:
+def without_measurement(intake: Intake, name: str, time: int) -> Iterator[PassedOver]:
     """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on."""
     if intake.estate is not None and name in intake.estate.stores:
-        yield Passed("coupling facility without a structure of the estate", name)
+        yield PassedOver("coupling facility without a structure of the estate", name)
     elif intake.estate is not None:
         intake.note_unknown("", time, store=name)
 

@@ -16,7 +16,7 @@ from twin.decoding import UNREADABLE
 from twin.events import Measured
 from twin.events.fields import microseconds
 from twin.events.measured import DataSetMeasured
-from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import Collected, MetricEvents, Row
 from twin.feeds.names import member_of
@@ -56,7 +56,7 @@ class OdpFeed(Feed):
                 row = msgspec.json.decode(line, type=dict[str, Any])
                 table = str(row.get("table_name", "")).removeprefix(f"{_PRODUCT}.")
                 if row.get("product_code") != _PRODUCT or table not in (*METRICS, _STRUCTURES, _DATA_SETS):
-                    yield Passed("row of other tables", _table_of(row))
+                    yield PassedOver("row of other tables", _table_of(row))
                     continue
                 self.object_count += 1
                 yield from self._row(table, row, _time(row), place)
@@ -75,7 +75,7 @@ class OdpFeed(Feed):
             yield from self._metrics.events(collected)
             return
         qmgr, store, measured, pct = self._structure(row) if table == _STRUCTURES else self._smds(row)
-        if wrong := contradicts({"percentage": {"used": pct, "max": 100}}, store, place):
+        if wrong := find_contradiction({"percentage": {"used": pct, "max": 100}}, store, place):
             yield wrong
         else:
             yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}

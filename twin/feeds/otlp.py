@@ -26,7 +26,7 @@ from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
 from twin.feeds.coverage import MAX_COUNT
-from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
+from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, PassedOver
 from twin.feeds.protocol import DEFAULT_LENGTH, Feed, FeedOptions, Page
 from twin.feeds.spans import LACKING, TRACE_BYTES, Call, Emitter, UnreadableSpansError, read_spans
 
@@ -203,7 +203,7 @@ class OtlpFeed(Feed):
                 yield Complaint("unreadable", place, str(error))
                 continue
             if spans.signal is not None:
-                yield Passed(_SIGNALS, spans.signal)
+                yield PassedOver(_SIGNALS, spans.signal)
                 continue
             self.object_count += len(spans.calls) + spans.others.total()
             self._calls += len(spans.calls)
@@ -212,7 +212,7 @@ class OtlpFeed(Feed):
                     text = f"a span of a put or get on MQ with {kind}; expected: it has one"
                     yield Complaint("bad-value", place, text, number)
                 else:
-                    yield Passed(_OTHERS, kind, number, is_counted=True)
+                    yield PassedOver(_OTHERS, kind, number, is_counted=True)
             for call in spans.calls:
                 if call.time > page.before:
                     yield from self._add(call, place, late)
@@ -240,7 +240,7 @@ class OtlpFeed(Feed):
         if call.emitter == Emitter.QUEUE_MANAGER:
             self.intake.facts.add("queue_manager", event["qmgr"], place, platform="zos")
         if self._events.is_dropped(event, call):
-            yield Passed(DYNAMIC, event["qmgr"], is_counted=True)
+            yield PassedOver(DYNAMIC, event["qmgr"], is_counted=True)
             return
         wrong: dict[str, str] = {}  # text by code
         passed_on = self._order.add(call.key, event, wrong.__setitem__)
@@ -267,7 +267,7 @@ class OtlpFeed(Feed):
             if not self._events.has_queue(call.queue):
                 self.intake.note_unknown("", call.time, queue=call.queue)
             return
-        yield Passed(_OTHER_EMITTER, f"the {_words(call.emitter)}", is_counted=True)
+        yield PassedOver(_OTHER_EMITTER, f"the {_words(call.emitter)}", is_counted=True)
         yield from self.once(Complaint(error.code, place, f"{error}. Others like it are counted"))
 
 

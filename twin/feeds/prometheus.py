@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
 from twin.decoding import UNREADABLE
-from twin.feeds.intake import Complaint, Intake, Item, Passed
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import (
     COUNTS,
@@ -222,9 +222,9 @@ class PrometheusFeed(Feed):
         collected.add(kind, qmgr, own, metric, value)
 
 
-def _passed(counts: Counter[tuple[str, str]]) -> Iterator[Passed]:
+def _passed(counts: Counter[tuple[str, str]]) -> Iterator[PassedOver]:
     for (name, kind), number in sorted(counts.items()):
-        yield Passed(name, kind, number)
+        yield PassedOver(name, kind, number)
 
 
 def _parts_of(name: str) -> re.Match[str] | None:
@@ -300,7 +300,7 @@ class MqJsonFeed(Feed):
         self.passed = max(self.passed, collected.time)
         yield from self._events.events(collected)
 
-    def _fill(self, collected: Collected, points: Iterable[_Point]) -> Iterator[Passed]:
+    def _fill(self, collected: Collected, points: Iterable[_Point]) -> Iterator[PassedOver]:
         passed: Counter[tuple[str, str]] = Counter()
         for point in points:
             kind = point.object_type.lower()

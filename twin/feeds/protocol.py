@@ -112,7 +112,7 @@ class Feed(ABC):
         return end_of_lines(data)
 
     def note_begun(self, before: str, after: str) -> None:
-        """Note that what had begun in one page, and is not whole, is now what begins in another; "": nothing is."""
+        """Move an unfinished part from the page in which it began to the one in which it begins now; "": none."""
         if before != after:
             self.begun_in[after] += 1
             self.begun_in[before] -= 1

@@ -19,7 +19,7 @@ from typing_extensions import override
 from twin.decoding import UNREADABLE
 from twin.errors import UsageError
 from twin.events import Measured
-from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of
 from twin.feeds.names import (
     groups_of,
@@ -117,7 +117,7 @@ class DdsFeed(Feed):
         key = (name, str(report.resource.get("reslabel", "")))
         if self._ends.get(key, 0) >= end or (key not in self._ends and len(self._ends) >= _MAX_REPORTS):
             # the same interval again: the server was asked before it had a new one
-            yield Passed("report of an earlier interval", name, is_counted=True)
+            yield PassedOver("report of an earlier interval", name, is_counted=True)
             return
         rows = list(_rows(report))
         if not rows:
@@ -138,7 +138,7 @@ class DdsFeed(Feed):
             if row.get("CFAPSYS") != "*ALL":
                 continue  # a part of the row of all systems
             if row.get("CFAPTYPE") != "LIST":
-                yield Passed("structure of other types", row.get("CFAPTYPE", "")[:_MAX_TYPE] or "?")
+                yield PassedOver("structure of other types", row.get("CFAPTYPE", "")[:_MAX_TYPE] or "?")
                 continue
             name = row.get("CFAPSTRU") or row.get("CFAISTRU", "")
             if name in measured:
@@ -150,7 +150,7 @@ class DdsFeed(Feed):
         for name, row in sorted(measured.items()):
             store = self._stores.get(name) or store_of_policy_name(name, self._groups)
             if store is None:
-                yield Passed("structure of no group of the estate", name)
+                yield PassedOver("structure of no group of the estate", name)
                 continue
             self._see(store, row)
             columns = {column for column, value in row.items() if value}
@@ -158,7 +158,7 @@ class DdsFeed(Feed):
             if _integer(row, "CFAISSCM"):
                 self.expect("structure with SCM", columns, place)
             content = _structure_measured(row)
-            if wrong := contradicts(content, store, place):
+            if wrong := find_contradiction(content, store, place):
                 yield wrong
                 continue
             qmgr = self._members.get(name) or member_of(self.intake.estate, store) or ""
@@ -232,7 +232,7 @@ def _facility_event(
     if qmgr is None:
         yield from without_measurement(intake, name, interval[1])
         return
-    if wrong := contradicts(shares, name, place):
+    if wrong := find_contradiction(shares, name, place):
         yield wrong
         return
     if source:
@@ -306,7 +306,7 @@ class M3Feed(Feed):
             for family in text_string_to_metric_families(bytes(page.data).decode()):
                 for sample in family.samples:
                     if sample.name not in (_M3_SIZE, _M3_FREE):
-                        yield Passed(OTHER_METRICS, kind_of(sample.name))
+                        yield PassedOver(OTHER_METRICS, kind_of(sample.name))
                         continue
                     self.object_count += 1
                     name = self._facility_of(sample.labels)

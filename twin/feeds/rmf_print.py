@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from twin.events import Measured
 from twin.feeds.facility_levels import FacilityLevels
-from twin.feeds.intake import Complaint, Intake, Item, Passed
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.listings import file_lines
 from twin.units import GIB, KIB, MIB, TIB
@@ -72,7 +72,7 @@ class RmfFeed(Feed):
         titles = [number for number, text in enumerate(lines) if _TITLE.match(text)]
         for text in lines:
             if _OTHER_TITLE.match(text) and not _TITLE.match(text):
-                yield Passed("report of other resources", _title(text))
+                yield PassedOver("report of other resources", _title(text))
         interval: tuple[int, int] | None = None
         facility = ""
         for number, end in pairwise((*titles, len(lines))):
@@ -126,7 +126,7 @@ class RmfFeed(Feed):
         for kind, row in rows:
             self.object_count += 1
             if kind != "LIST":
-                yield Passed("structure of other types", kind, is_counted=True)
+                yield PassedOver("structure of other types", kind, is_counted=True)
                 continue
             measured = _measured(row)
             if measured is None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from twin.feeds import smf74
-from twin.feeds.intake import Complaint, Passed
+from twin.feeds.intake import Complaint, PassedOver
 from twin.feeds.protocol import Page
 from twin.feeds.smf_layout import clock_us, ebcdic
 from twin.listings import end_of_lines
@@ -183,7 +183,7 @@ class Segments:
 AnyRecord = SmfRecord | smf74.FacilityRecord
 
 
-def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | Passed]:
+def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | PassedOver]:
     """Yield the records of MQ and of coupling facilities that are whole with a page, in their order.
 
     What is damaged is a complaint.
@@ -195,25 +195,25 @@ def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | 
         yield from _records(binary, segments)
 
 
-def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | Passed]:
+def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | PassedOver]:
     framing = framing_of(page.data)
     if framing is not None:
         yield Complaint("transfer", page.name, f"{framing.words}; expected: {_EXPECTED_TRANSFER}")
     if framing is not None and framing.length_bytes:
-        pieces: Iterator[tuple[str, bytes] | Complaint | Passed] = segments.join(page, _framed(page, framing))
+        pieces: Iterator[tuple[str, bytes] | Complaint | PassedOver] = segments.join(page, _framed(page, framing))
     elif _has_rdw(page):
         pieces = segments.join(page, _segments(page))
     else:
         pieces = _without_rdw(page)
     for piece in pieces:
-        if isinstance(piece, Complaint | Passed):
+        if isinstance(piece, Complaint | PassedOver):
             yield piece
             continue
         place, data = piece
         is_facility = len(data) >= 24 and (data[5], *data[22:24]) == (smf74.TYPE, 0, smf74.SUBTYPE)
         if len(data) <= _RDW + 1 or not (is_facility or data[5] in MQ_TYPES):
             kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
-            yield Passed(_OTHERS, kind, size=len(data))
+            yield PassedOver(_OTHERS, kind, size=len(data))
             continue
         try:
             yield smf74.read_facility(data, ebcdic(data[14:18]), place) if is_facility else _parse(data, place)
@@ -485,7 +485,7 @@ def _is_alone(record: bytes) -> bool:
     return _HEADER.match(record) is not None and _HEADER.search(record, 1) is None
 
 
-def _without_rdw(page: Page) -> Iterator[tuple[str, bytes] | Complaint | Passed]:
+def _without_rdw(page: Page) -> Iterator[tuple[str, bytes] | Complaint | PassedOver]:
     """Yield (place, record with an RDW in front) of a dump without RDW; its other records are passed over.
 
     The length of a record is the end of its last section: offsets count the missing RDW.
@@ -510,7 +510,7 @@ def _without_rdw(page: Page) -> Iterator[tuple[str, bytes] | Complaint | Passed]
             text = f"{following - position} bytes are no record of SMF; expected: SMF 115 or 116"
             yield Complaint("foreign", f"{page.name}, byte {position}", text)
         else:
-            yield Passed(_OTHERS, f"SMF {head[1]}", size=following - position)
+            yield PassedOver(_OTHERS, f"SMF {head[1]}", size=following - position)
         position = following
 
 

@@ -84,12 +84,12 @@ class Streams(Generic[_Begun]):
         yield from begun.give_up()
 
     def _note(self, before: str, after: str, more: int) -> None:
-        """Note that what had begun in one page, and is not whole, is now what begins in another, with more bytes."""
+        """Move an unfinished part from the page in which it began to the one in which it begins now, with its bytes."""
         self._bytes += more
         self._number += bool(after) - bool(before)
         self._feed.note_begun(before, after)
 
 
 def partition_of(stream: str) -> str:
-    """Return the topic and partition of a stream, which it has with other keys; of another stream what is its own."""
+    """Return a stream without its key: streams of one topic and partition have that in common."""
     return "/".join(stream.split("/", 2)[:2])

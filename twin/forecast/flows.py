@@ -268,7 +268,7 @@ def futures(
     if trusted is not None:
         middle = np.cumsum(lengths) - lengths / 2
         hours = expected(*trusted, now.put * HALF_HOUR_TICKS, middle)
-        foretold = np.stack([hours.factor, hours.now, hours.persistent, _wandered(hours, lengths, middle)])
+        foretold = np.stack([hours.factor, hours.now, hours.persistent, _spread_of_puts(hours, lengths, middle)])
     drawn = kernel.Drawn(
         cumulated=np.empty((first + others + overlap + 1 if second else first, lanes.size)),
         trend=np.empty((lengths.size, lanes.size)),
@@ -307,7 +307,7 @@ def futures(
     )
 
 
-def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
+def _spread_of_puts(hours: Expected, lengths: Array, middle: Array) -> Array:
     """Return f8[steps], the standard deviation of the puts of each step, as a share of the puts at present.
 
     That of all puts up to a step is what the experts' errors were; a step adds the difference.
@@ -361,7 +361,7 @@ def note_stops(store: Store, tick: int, known: tuple[Stop, ...], unread: Collect
         known: those that stopped before; they stay until there is a get, or until no bin is that old.
     """
     queues = store.queues[: int(store.params["queues"][0])]
-    stops = {stop.queue: stop for stop in known if _goes_on(stop, queues, tick, unread)}
+    stops = {stop.queue: stop for stop in known if _still_lasts(stop, queues, tick, unread)}
     mark = tick // MARK_TICKS * MARK_TICKS
     sampled_from = mark - MARK_TICKS  # of `gets_before`
     for row in unread:
@@ -379,7 +379,7 @@ def note_stops(store: Store, tick: int, known: tuple[Stop, ...], unread: Collect
     return tuple(sorted(first, key=lambda stop: stop.queue))
 
 
-def _goes_on(stop: Stop, queues: Array, tick: int, unread: Collection[int]) -> bool:
+def _still_lasts(stop: Stop, queues: Array, tick: int, unread: Collection[int]) -> bool:
     if stop.is_measured and stop.queue not in unread:
         return False
     return stop.queue < queues.size and int(queues["got_at"][stop.queue]) == stop.got_at > tick - BINS

@@ -182,7 +182,7 @@ def look_ahead(
     drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days, planned)
     full_at, full_of = roll(fill, drawn)
     is_announced = _is_announced(planned, now, full_at)
-    wandered = 0.0 if wanders is None else _wandered(fill, now, wanders, full_at)
+    wandered = 0.0 if wanders is None else _spread_of_time(fill, now, wanders, full_at)
     full_at *= drawn.pace ** (np.hypot(math.hypot(LATER, doubt), wandered) / LATER)
     is_beyond = full_at > horizon
     full_at[is_beyond], full_of[is_beyond] = np.inf, meter_rows.NOTHING_FULL
@@ -255,7 +255,7 @@ def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_a
     return _Course(rise, past, chances)
 
 
-def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> Array:
+def _spread_of_time(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> Array:
     """Return f8[PATHS], the standard deviation of the logarithm of the time to full, for puts that wander until then.
 
     Growth is the difference of puts and gets: where these are nearly equal, a small change of the puts changes it a

@@ -107,7 +107,7 @@ class Past:
 
 
 def tide_of(store: Store, resource_tide: int) -> int:
-    """Return the row of `tides` whose rise is that of a resource: its own for a data set apart, else the total's."""
+    """Return the row of `tides` that a resource rises with: its own if the data set is apart, else the total's."""
     return resource_tide if store.tides[resource_tide]["apart"] else TOTAL_TIDE
 
 

@@ -236,7 +236,7 @@ class _Prover:
     # --- smaller sizes -------------------------------------------------------------------------------------------
 
     def _hold_smaller(self, name: str, settings: Settings, as_it_is: Proof) -> tuple[Settings | None, Proof]:
-        """Return a smaller size, as large as it has to be, and its proof; None and the first proof: none is smaller."""
+        """Return the smallest sufficient size and its proof; None and the first proof if no smaller size suffices."""
         twin, proof = self.moment.twin, self._replay(name, settings)
         if proof.refused <= as_it_is.refused:
             return settings, proof

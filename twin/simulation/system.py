@@ -93,7 +93,7 @@ class RealSystem:
         tags = np.zeros(demands.size, np.uint64)
         for piece in by_tick(demands) if self._facilities else [slice(None)]:
             self._serve_piece(demands[piece], owners[piece], numbers[piece], tags[piece])
-        happened = self._happened(demands)
+        happened = self._took_place(demands)
         ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
         return self._table(demands[happened], ids)
 
@@ -148,7 +148,7 @@ class RealSystem:
 
     # --- events ----------------------------------------------------------------------------------------------------
 
-    def _happened(self, demands: Array) -> Array:
+    def _took_place(self, demands: Array) -> Array:
         """Return bool[n], False for gets without a message and ends of units of work without a successful call."""
         op = demands["op"]
         happened = ~((op == GET) & (demands["reason"] == MQRC_NO_MSG_AVAILABLE))

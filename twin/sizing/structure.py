@@ -297,14 +297,14 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
     needed = backlog * DOCUMENTED_BYTES
     documented = 100 * (needed / _MB) / (size / MIB)
     if aim is None:
-        aim = 100 if _around(_AIM - documented) < _AROUND <= _around(100 - documented) else _AIM
+        aim = 100 if _round_down_to_ten(_AIM - documented) < _AROUND <= _round_down_to_ten(100 - documented) else _AIM
     if documented > aim:
         least = format_size(round_up(-(-needed * MIB * 100 // (_MB * aim))))
         raise UsageError(
             f"{backlog:,} messages need {documented:.2f} % of {format_size(size)}, more than {aim} %; expected:"
             f" SIZE({least}) or more"
         )
-    threshold = _around(aim - documented)
+    threshold = _round_down_to_ten(aim - documented)
     if config.scm_max_size:
         threshold = min(threshold, _BESIDE_SCM)
     pools_pct = _pools(config, size, backlog)
@@ -328,7 +328,7 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
     )
 
 
-def _around(share: float) -> int:
+def _round_down_to_ten(share: float) -> int:
     """Round down to a ten, as the document does; below ten to a whole number, since 0 has another meaning."""
     return int(share) // 10 * 10 or int(share)
 
@@ -364,7 +364,7 @@ def _threshold_warnings(
     if aim > _AIM and threshold + documented > _AIM:
         warnings.append(
             f"OFFLD3TH({threshold}) would use {threshold + documented:.2f} % of SIZE, as in the document's example of"
-            f" 4 GB; --aim {_AIM} leaves room, OFFLD3TH({_around(_AIM - documented)})"
+            f" 4 GB; --aim {_AIM} leaves room, OFFLD3TH({_round_down_to_ten(_AIM - documented)})"
         )
     if config.allow_auto_alter and config.full_threshold:
         warnings.append(

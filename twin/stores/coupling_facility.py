@@ -105,7 +105,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         )
 
     def _storage(self, usage: _FacilityUsage) -> dict[str, StorageShare]:
-        """Return the storage of each structure. What is free is there once, for the one that asks first.
+        """Return the storage of each structure. Whoever asks first gets the free space.
 
         A structure without SCM counts as it is allocated at first, as it does not report. A measurement of the free
         storage has what all have grown by.

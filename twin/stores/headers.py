@@ -165,11 +165,6 @@ def decode_shared_state(content: bytes, name: str) -> SharedState:
 # --- any store ------------------------------------------------------------------------------------------------------
 
 
-def check_header(header: bytes, name: str) -> None:
-    """Raise StateError for a header of a version that is not read. name: name of its store, for the error."""
-    is_older(header, name)
-
-
 def is_older(header: bytes, name: str) -> bool:
     """Return True if a header is of an earlier version, which is migrated when its store is opened.
 

@@ -287,7 +287,7 @@ class MessageStore(StoreKind):
         Returns:
             The row of that event, why the loop stopped (CONTROL and FIRED are left to the caller), and the alerts.
         """
-        self._attend()
+        self._set_stops()
         first = row
         row, reason = event_loop.apply(
             self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
@@ -310,7 +310,7 @@ class MessageStore(StoreKind):
             self._make_room(events[row])
         return row, reason, alerts
 
-    def _attend(self) -> None:
+    def _set_stops(self) -> None:
         """Write to PARAMS at which ticks the event loop has to stop."""
         params = self.tables.store.params[0]
         params["attended"] = self.episodes.any_open or self._reporter.is_due or self._awaits_mix

@@ -82,7 +82,7 @@ def open_store(
 
 
 def reopened(twin: Twin, estate: Estate) -> Twin:
-    """Return a twin as a job of another estate continues with it, from a copy of its state."""
+    """Return the twin with which a job continues after its estate has changed, made from a copy of the state."""
     if isinstance(twin, MessageStore):
         return reopened_messages(twin, estate)
     return open_store(estate, twin.name, None, twin.header(), None)

@@ -31,7 +31,7 @@ _MIN_BACKUP_BYTES = 1 << 15  # of events, before a copy of a twin is made again
 
 
 def apply_block(twin: MessageStore, block: EventBlock) -> list[Alert]:
-    """Apply a block to a twin, of which another may have another way; return the alerts."""
+    """Apply a block to a twin and return the alerts; a replay may do it in its own way."""
     return twin.apply(block)
 
 
@@ -77,7 +77,7 @@ def apply_others(
 
 
 def refused_at_once(estate: Estate, block: EventBlock) -> list[Refused]:
-    """Return the events of a block of a shared store whose content it cannot take; of another store none.
+    """Return the events of a block whose content a shared store cannot take; none for other stores.
 
     A shared store takes them at a later tick, when nobody knows their record any more: so each is tried on an empty
     twin before the block is applied.

@@ -78,10 +78,10 @@ class SharedStore(ABC, Generic[Config]):
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
         if header is not None:
-            self._adopt(estate_attributes)
+            self._restore_attributes(estate_attributes)
         self._state.described, self._state.sources = estate_attributes, list(self.sources)
 
-    def _adopt(self, described: dict[str, Any]) -> None:
+    def _restore_attributes(self, described: dict[str, Any]) -> None:
         """Restore the attributes that events left, except where the estate has changed; drop sources it dropped."""
         before = self._state.described
         changed = {name for name, value in described.items() if before.get(name) != value}

@@ -92,7 +92,7 @@ class _Marked(NamedTuple):
     demands: bool | None = None  # None: not given
 
     def completed(self, other: _Marked) -> _Marked:
-        """Return these with those of another marker where they were not given."""
+        """Return these settings, filled up from another marker."""
         return other._replace(**{name: value for name, value in self._asdict().items() if value is not None})
 
 

@@ -7,7 +7,6 @@ import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
 import { WhatIf } from "./whatif.js";
 
-const LIKELY = 0.5, POSSIBLE = 0.3; // probabilities, as in model.py
 const MAX_POINTS = 2000; // of a chart, until its history is asked for again
 const LOST_S = 8; // without any event from the server
 const LATE_S = 20; // since the job has written
@@ -125,7 +124,7 @@ function leftOfAlert(alert) {
   if (!store || !alert.is_open) return "";
   if (alert.condition === "full") return store.full.length ? "full now" : "was full, puts succeed again";
   const ahead = store.forecasts.find((item) => item.resource === alert.resource && item.time_to_full_s);
-  if (!ahead || ahead.full_probability < (alert.condition === "full-forecast" ? POSSIBLE : LIKELY)) return "";
+  if (!ahead || ahead.full_probability < (alert.condition === "full-forecast" ? state.meta.possible : state.meta.likely)) return "";
   if (fallingSince(store, alert.resource) !== undefined && !isFullNow(ahead.time_to_full_s)) return "falling";
   return isFullNow(ahead.time_to_full_s) ? "full now" : `${span(ahead.time_to_full_s.p50)} left`;
 }

@@ -115,7 +115,7 @@ class _Fire:
         _say(outcome.difference or "no difference")
         is_flat = life_page.write(options.kept)
         if not is_flat:
-            _say("something grew: docs/soak.md has the figures")
+            _say("something grew: docs/measuring.md has the figures")
         return 0 if is_flat and not outcome.difference else 1
 
     def _run(self, plan: Plan) -> Outcome:

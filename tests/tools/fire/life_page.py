@@ -1,4 +1,4 @@
-"""The section of docs/soak.md about a long life, and its picture, of the data that the run has kept."""
+"""The section of docs/measuring.md about a long life, and its picture, of the data that the run has kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tools.fire.life import DATA, Facts
 from tests.tools.fire.page import ROOT
 from tests.tools.fire.samples import Sample, Samples
 
-PAGE = ROOT / "docs" / "soak.md"
+PAGE = ROOT / "docs" / "measuring.md"
 PICTURE = ROOT / "docs" / "images" / "life.svg"
 HEADING = "## Two hours under load and faults"
 WARM_UP_SECONDS = 90.0  # after a fault, of the four minutes to the next one

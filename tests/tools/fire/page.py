@@ -94,7 +94,7 @@ The stores that others share (here the log of a queue manager; also coupling fac
 recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
 reports are read. What it does not cover: several hosts (a [cluster](cluster.md#what-was-tested) has tests of its
 own), spans, too little memory for Java, and a power failure, which loses what the system had not written to the
-disk. [Two hours under load](soak.md#two-hours-under-load-and-faults) have a page of their own.
+disk. [Two hours under load](measuring.md#two-hours-under-load-and-faults) have a page of their own.
 """
 
 

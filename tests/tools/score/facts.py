@@ -1,7 +1,7 @@
 """`python -m tests.tools.score.facts`: what the facts of who reads bring, with and without them on the same events.
 
 Plays each case of `tests.tools.score.readers` four times: the store known by events, or by levels every 30 seconds,
-without and with the facts. Prints the tables; `--write` writes them into docs/scorecard.md, with the picture.
+without and with the facts. Prints the tables; `--write` writes them into facts.md, with the picture.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.tools.score.cases import Split
 from tests.tools.score.judge import StorePages, judge_pages
 from tests.tools.score.loads import recorded_load
 from tests.tools.score.measures import PageCounts, count_pages
-from tests.tools.score.people import PIPE_WIDTH, ROOT, calls_of, write_between
+from tests.tools.score.people import PIPE_WIDTH, calls_of, write_between
 from tests.tools.score.pictures import Line, draw_shares
 from tests.tools.score.readers import MEASURED, NAMES, STORIES, WITHOUT_EVENT, recorded_reader, write_known
 from tests.tools.score.recordings import Recorded, recordings_folder
@@ -318,7 +318,7 @@ def _both(own: Sequence[KnownStore]) -> tuple[list[StorePages], list[StorePages]
 
 
 def section(cases: Sequence[FactsCase], command: str) -> str:
-    """Return the section of docs/scorecard.md. command: what counted them."""
+    """Return the text of facts.md. command: what counted them."""
     filling = by_story(cases)
     stories = [f"| `{row[0]}` | {STORIES[row[0]][2]} |" for row in filling if row[0] in STORIES]
     real = sum(case.case.scenario not in STORIES for case in cases)
@@ -328,8 +328,8 @@ def section(cases: Sequence[FactsCase], command: str) -> str:
 
 Each of {len(cases) - real} simulated cases of the tuning set{of_real} is one recording, played four times: the store
 known by its events or only by its levels every {MEASURED.every_s:.0f} seconds, without and with the
-[facts](events.md#queues-measured) of its queues at the same interval. So the columns differ in nothing but what the
-twin was told.
+[facts](../../../docs/events.md#queues-measured) of its queues at the same interval. So the columns differ in nothing
+but what the twin was told.
 
 {markdown(["", *WAYS], summary(cases))}
 
@@ -349,7 +349,7 @@ too.
 
 {markdown(["", "fillings", *WAYS], filling)}
 
-![Share of fillings paged, by minutes before the first 2192, with and without the facts](images/{PICTURE})
+![Share of fillings paged, by minutes before the first 2192, with and without the facts]({PICTURE})
 
 | story | what happens |
 | --- | --- |
@@ -408,7 +408,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=NAMES, help="this story; may be repeated")
     parser.add_argument("--loads", type=Path, help="folder of real counts, whose cases are played as well")
     parser.add_argument("--each", action="store_true", help="lines for every case")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/scorecard.md and its picture")
+    parser.add_argument("--write", action="store_true", help="write facts.md and its picture")
     parser.add_argument("--processes", type=int, default=cores(), help="by default one a core")
     arguments = parser.parse_args()
     console = Console()
@@ -431,10 +431,10 @@ def main() -> int:
         return 1
     show(console, cases, each=arguments.each)
     if arguments.write:
-        docs = ROOT / "docs"
+        folder_of_page = Path(__file__).parent
         command = f"python -m tests.tools.score.facts{' --loads FOLDER' if arguments.loads else ''} --write"
-        draw(cases, docs / "images" / PICTURE)
-        write_between(docs / "scorecard.md", section(cases, command), BEGIN, END)
+        draw(cases, folder_of_page / PICTURE)
+        write_between(folder_of_page / "facts.md", section(cases, command), BEGIN, END)
     console.print(f"{len(cases)} cases in {time.monotonic() - began:.0f} s")
     return 0
 

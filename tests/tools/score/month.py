@@ -311,7 +311,7 @@ def section(months: Sequence[CountedMonth], command: str) -> str:
 
 {as_count(len(months), "store")} of 30 days each, {events:,.0f} events a month: real loads with their rhythm of day and
 week, readers that restart each night, absences of minutes, a job that leaves out a run, a busy Monday. One thing fills
-every third store once; nothing fills the others ([how](scorecard.md#an-ordinary-month)).
+every third store once; nothing fills the others ([how](measuring.md#an-ordinary-month)).
 
 {markdown(["", *counts], lines)}
 

@@ -39,7 +39,7 @@ _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50
 _BY_SET = (*_BY_CLASS, "enough lead", "error 30 min before")
 _WEAK = ("static 80 %, structure", "static 85 %", "straight line, 6 h")  # rules, left out of tables of sets
 _REAL_TEXT = """What is put are counts that a real system produced, series of the Numenta Anomaly Benchmark
-([how](scorecard.md#real-loads)). The forecast was tuned on the tuning series and never on the held-out series."""
+([how](measuring.md#real-loads)). The forecast was tuned on the tuning series and never on the held-out series."""
 ABLATED, ABLATED_REAL = "simulated loads", "real loads"
 APPENDIX = "tests/tools/score/appendix.md"  # beside docs/: figures for who works on the forecast, no page of the site
 
@@ -95,7 +95,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 _APPENDIX_HEAD = """# Foresight: appendix
 
-The figures behind [Foresight](foresight.md). Terms are defined in [Scorecard](scorecard.md)."""
+The figures behind [Foresight](foresight.md). Terms are defined in [Measuring](measuring.md)."""
 
 
 def _head(run: Run, scores: Sequence[CaseScore]) -> str:
@@ -111,11 +111,11 @@ simulated, {hard} of them of hard classes, on which a straight line fails: {even
 ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
 which shares no random number with it.
 
-[Scorecard](scorecard.md) defines the terms, the other rules and the cases. `{APPENDIX}` has all other
+[Measuring](measuring.md) defines the terms, the other rules and the cases. `{APPENDIX}` has all other
 figures: targets, all rules, real loads, an oracle, probabilities, classes and scenarios.
 
 In brackets: the interval that contains a figure with 95 % confidence, from {RESAMPLES:,} draws of as many recordings
-([bootstrap](scorecard.md#intervals-of-figures)); fewer than {LEAST_RECORDINGS} recordings have none."""
+([bootstrap](measuring.md#intervals-of-figures)); fewer than {LEAST_RECORDINGS} recordings have none."""
 
 
 def _foot(run: Run) -> str:
@@ -160,7 +160,7 @@ def _forecast(scores: Sequence[CaseScore], loads: Loads) -> str:
     return f"""## The forecast
 
 Only alarms of `full-forecast` and `full` count here. In the rows "real", "queues" and "laws", what
-is put are [counts that real systems produced](scorecard.md#real-loads). Of {reached + missed}
+is put are [counts that real systems produced](measuring.md#real-loads). Of {reached + missed}
 targets {reached} are reached and {missed} missed.
 
 {markdown(head, lines)}

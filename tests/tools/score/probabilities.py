@@ -50,7 +50,7 @@ Every five minutes, the probability of a 2192 within some time beside whether it
 squared error of that probability; its skill is 1 without an error and 0 for who always says the share that came
 (climatology). A rule of yes and no is given the probability that its yes and its no deserve in these recordings.
 Reliability is what wrong probabilities cost, resolution what telling the recordings apart brings
-([definitions](scorecard.md#probabilities)).
+([definitions](measuring.md#probabilities)).
 
 {markdown([*head, "reliability", "resolution"], lines)}
 

@@ -12,7 +12,6 @@ import twin
 from tests.support.estates import small_estate
 from tests.tools.score.facts import BEGIN, END, WAYS, FactsCase, KnownStore, brought, by_calm_story, facts_case, section
 from tests.tools.score.judge import StorePages
-from tests.tools.score.people import ROOT
 from tests.tools.score.readers import CALM, FILLS, MEASURED, NAMES, STORIES, recorded_reader, write_known
 from tests.tools.score.recordings import Recorded
 from twin.estate import load_estate
@@ -163,7 +162,7 @@ def test_the_section_has_its_marks_and_a_row_a_story() -> None:
     assert text.endswith(END)
     assert "| stopped | 2 | 0 %, 18 min, 0 |" in text
     assert by_calm_story([*FILLED, QUIET])[0][:5] == ["bursts", "1", "0.5", "0, 2, 3", "1, 2, 3"]
-    page = (ROOT / "docs" / "scorecard.md").read_text(encoding="utf-8")
+    page = Path(__file__).with_name("facts.md").read_text(encoding="utf-8")
     assert page.count(BEGIN) == page.count(END) == 1
 
 

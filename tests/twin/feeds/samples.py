@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.cases import FEEDS
 from tests.twin.feeds.live_samples import LIVE_PAGES
 from tests.twin.feeds.rounds import DEFINITIONS, LEVELS
 from tests.twin.feeds.smf_made import data_set, facility, queue_statistics, record, section, segmented
@@ -11,6 +12,7 @@ from tests.twin.feeds.smf_made import structure as coupling_structure
 from twin.feeds import FORMATS
 from twin.feeds.smf_layout import QIS1, QMST, QPST, WQ, WTAS
 
+DISPLAYS = (FEEDS / "display" / "definitions" / "in").read_text(encoding="utf-8")
 USAGE_ROWS = """\
 Page Buffer   Total   Unused  Persistent NonPersist Expansion    Encr-
  set  pool    pages    pages  data pages data pages        count   ypt

@@ -8,9 +8,8 @@ import tomllib
 import pytest
 
 from tests.twin.feeds.read import read
-from tests.twin.feeds.samples import POLICY, SYSPRINT, USAGE_ROWS
+from tests.twin.feeds.samples import DISPLAYS, POLICY, SYSPRINT, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
-from tests.twin.feeds.test_display import TestFactsForAnEstate
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Page
@@ -31,7 +30,7 @@ DEFINE POLICY NAME(P)
 def files(tmp_path):
     """Return (format, path, owner) of data of one queue manager."""
     contents = {
-        "display": (TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode(),
+        "display": (DISPLAYS + SYSPRINT).encode(),
         "smf": record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")])
         + record(2, [data_set(blocks_total=100, blocks_used=10, blocks_free=90)]),
         "cfrm": CFRM.encode(),
@@ -103,7 +102,7 @@ def test_a_page_set_whose_extent_nothing_has_shown_does_not_expand_as_the_warnin
 
 def test_differences_from_an_estate_name_both_values_and_the_source(estate, files):
     lines = list(differences(facts_of(files, estate), estate))
-    assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen (") for line in lines)
+    assert any(line.startswith("QSG1/APP1: size differs: 4G in the estate, 2G seen (") for line in lines)
     assert any(line.startswith("QM01/PS04: pages differs: 20000 in the estate, 1080 seen (") for line in lines)
     assert any(line.startswith("QSG1/APP2: seen (") and line.endswith("not in the estate") for line in lines)
     assert any(line.startswith("queue QM01/L: seen (") for line in lines)
@@ -224,7 +223,7 @@ def test_a_policy_in_a_display_is_a_fact_like_one_in_a_file(estate, tmp_path):
     path = tmp_path / "d.txt"
     path.write_text(POLICY, encoding="utf-8")
     lines = list(differences(facts_of([("display", path, "")], estate), estate))
-    assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen") for line in lines)
+    assert any(line.startswith("QSG1/APP1: size differs: 4G in the estate, 2G seen") for line in lines)
 
 
 def test_an_unknown_format_is_an_error(tmp_path):

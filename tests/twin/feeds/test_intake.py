@@ -10,7 +10,7 @@ import pytest
 
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FORMATS, Complaint, FeedOptions, Intake, Passed, make_feed
+from twin.feeds import FORMATS, Complaint, FeedOptions, Intake, PassedOver, make_feed
 from twin.feeds.facts import EstateFacts
 from twin.feeds.importing import behind_gaps, ends_of_gaps, sort_events
 from twin.feeds.intake import MAX_EXAMPLES
@@ -96,7 +96,7 @@ def test_a_complaint_is_one_line_whatever_a_damaged_name_holds():
 def test_what_a_feed_yields_is_counted_for_its_input(estate):
     intake = Intake(estate)
     intake.begin_input("page 1")
-    items = [Complaint("foreign", "page 1", "what", 3), put(), Passed("record of other types", "SMF 30", 2, size=9)]
+    items = [Complaint("foreign", "page 1", "what", 3), put(), PassedOver("record of other types", "SMF 30", 2, size=9)]
     assert list(intake.sift(items)) == [put()]
     (own,) = intake.inputs
     assert (own.not_understood, own.passed_over, intake.counts["foreign"]) == (3, 2, 3)

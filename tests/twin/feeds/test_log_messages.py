@@ -9,10 +9,9 @@ import pytest
 
 from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import RUNMQSC, SYSPRINT, USAGE_ROWS, numbered, syslog
-from twin.feeds import Page
+from twin.feeds import Page, measurements
 
 DAY = datetime(2026, 11, 26, tzinfo=UTC)
-MINUTE = 60_000_000
 
 
 def us_at(text: str) -> int:
@@ -66,12 +65,6 @@ def test_one_restart_is_one_event_whatever_messages_and_files_tell_of_it(estate,
     assert not {"CSQR001I", "CSQY022I", "CSQY009I"} & intake.passed_over["line of other messages"].kinds.keys()
 
 
-def test_restarts_are_of_the_queue_manager_of_the_prefix(estate):
-    texts = [log(BEGUN, READY, qmgr=name) for name in ("QM01", "QM02")]
-    events, _ = display(*texts, estate=estate)
-    assert [event["qmgr"] for event in events] == ["QM01", "QM02"]
-
-
 # --- sizes -----------------------------------------------------------------------------------------------------------
 
 
@@ -96,12 +89,6 @@ def test_several_messages_about_one_alter_are_one_event(estate):
     more = syslog(altered("IXC534I", "QSG1APP1", "1 G"))
     assert len(display(text, more, estate=estate)[0]) == 1
     assert len(display(text, more.replace("1 G", "2 G"), estate=estate)[0]) == 2
-
-
-def test_an_alter_of_another_structure_is_passed_over_by_its_name(estate):
-    events, intake = display(numbered(altered("IXC533I", "DSNDB1_LOCK1", "1 G")), estate=estate)
-    assert events == []
-    assert intake.passed_over["structure of no group of the estate"].kinds == {"DSNDB1_LOCK1": 1}
 
 
 # --- rows of reports -------------------------------------------------------------------------------------------------
@@ -129,36 +116,6 @@ def test_a_row_that_is_not_read_is_a_complaint(estate, report, row, is_read):
     events, intake = display(report.format(row), estate=estate)
     assert len(events) == is_read
     assert intake.counts["not-understood"] == (not is_read)
-
-
-def test_a_page_set_without_numbers_is_passed_over_by_its_state(estate):
-    _, intake = display(PAGES.format("_  4     3     NOT DEFINED"), estate=estate)
-    assert intake.passed_over["row of page sets without numbers"].kinds == {"NOT DEFINED": 1}
-    assert not intake.counts["not-understood"]
-
-
-# --- thresholds ------------------------------------------------------------------------------------------------------
-
-FULL = """\
-IXC585E STRUCTURE QSG1APP1 IN COUPLING FACILITY CF01,
-IS AT OR ABOVE STRUCTURE FULL MONITORING THRESHOLD OF 85%.
-"""
-TRANSLATED = """\
-IXC585E STRUKTUR QSG1APP1 COUPLING FACILITY CF01, GRENZE 85 %
-EINTRAEGE: BELEGT:     5210 VON:    41000,  12% VOLL
-ELEMENTE:  BELEGT:    82490 VON:    82500,  99% VOLL
-"""
-
-
-def test_a_threshold_without_counts_is_a_share(estate):
-    [event], _ = display(numbered(FULL), estate=estate)
-    assert event["measured"] == {"usage_pct": 85}
-
-
-def test_counts_of_a_sentence_in_another_language_are_those_of_entries_and_elements(estate):
-    [event], _ = display(numbered(TRANSLATED), estate=estate)
-    assert event["store"] == "QSG1/APP1"
-    assert event["measured"] == {"ents_used": 5210, "ents_max": 41_000, "elems_used": 82_490, "elems_max": 82_500}
 
 
 # --- sentences in other languages ------------------------------------------------------------------------------------
@@ -285,12 +242,6 @@ def test_answers_to_cmdscope_are_of_the_member_that_gives_them(estate, words, se
     assert "CSQN121I" not in intake.passed_over["line of other messages"].kinds
 
 
-def test_behind_its_end_an_answer_is_of_the_queue_manager_of_its_prefix(estate):
-    text = DATED + member("10.17.03", "QM02") + status("10.17.03", 2) + ended("10.17.03")
-    text += status("10.18.00", 1, number=102)
-    assert handles(display(text, estate=estate)[0])[-1] == (10 * 3600 + 18 * 60, 40, 3, ["QM01", "QM02"])
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 def test_logs_of_two_members_show_the_handles_of_both_in_any_order_of_files(estate, is_first):
     """A later answer replaces an earlier one of the same queue manager only, for a quarter of an hour."""
@@ -309,26 +260,6 @@ def test_logs_of_two_members_show_the_handles_of_both_in_any_order_of_files(esta
 # --- times -----------------------------------------------------------------------------------------------------------
 
 USAGE = f"CSQI010I QM01 Page set usage ...\n{USAGE_ROWS}\n"
-STRUCTURE = """\
-{}  DISPLAY XCF
-STRNAME: QSG1APP1
- STATUS: ALLOCATED
-  ACTUAL SIZE    : 2 G
-   ENTRIES:         {}       962565   50
-   ELEMENTS:       2887695      5775393   50
-"""
-
-
-def test_answers_of_the_sysplex_have_their_time_in_their_text(estate):
-    text = "".join(
-        STRUCTURE.format(f"IXC360I  {clock}", used) for clock, used in (("22.00.01", 481_282), ("00.00.01", 481_283))
-    )
-    events, intake = display(text, estate=estate, date="2026-11-26", qmgr="QM01")
-    assert [(event["time"], event["measured"]["ents_used"]) for event in events] == [
-        (us_at("22.00.01"), 481_282),
-        (us_at("24.00.01"), 481_283),
-    ]
-    assert not intake.counts
 
 
 @pytest.mark.parametrize(
@@ -372,7 +303,9 @@ def test_a_line_without_a_time_has_that_of_its_record(estate, record, is_list):
     assert not intake.counts
 
 
-def test_a_line_with_a_time_keeps_it(estate):
-    record = {"@timestamp": "2026-11-26T23:00:00Z", "message": numbered(USAGE)}
-    events, _ = display(json.dumps(record), estate=estate)
-    assert [event["time"] for event in events] == [1_706_550_234_000_000]
+def test_a_log_with_more_than_is_kept_loses_nothing(estate, monkeypatch):
+    monkeypatch.setattr(measurements, "_MAX_STATUSES", 20)
+    answer = "CSQM401I QM01 QSTATUS(LOCAL) TYPE(QUEUE) CURDEPTH({0}) IPPROCS(1)"
+    lines = [f"12.{number // 60:02}.{number % 60:02} STC08037  {answer.format(number)}" for number in range(100)]
+    events, _ = display("\n".join(lines), estate=estate, date="2026-11-20")
+    assert [event["measured"]["messages"] for event in events] == [*range(100)]

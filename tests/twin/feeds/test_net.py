@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.twin.feeds.conftest import TEXT
+from tests.twin.feeds.conftest import ESTATE
 from tests.twin.feeds.live_samples import LIVE_PAGES
 from tests.twin.feeds.samples import REST, STATISTICS, SYSPRINT, activity, get, json_text, numbered, operation, put
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, CONNECTOR, answer, odp, report, structure
@@ -78,7 +78,7 @@ NO_MATTER = {  # names that an object of a sound input may lack
 @pytest.fixture(scope="module")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     path = tmp_path_factory.mktemp("net") / "estate.toml"
-    path.write_text(TEXT, encoding="utf-8")
+    path.write_text(ESTATE, encoding="utf-8")
     return load_estate(path)
 
 

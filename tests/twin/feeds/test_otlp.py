@@ -7,10 +7,9 @@ import json
 
 import pyarrow as pa
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.cases import FEEDS, estate_of
 from tests.twin.feeds.read import read as read_pages
 from tests.twin.feeds.read import take
 from twin.estate import load_estate
@@ -18,7 +17,7 @@ from twin.feeds.coverage import SpanCoverage
 from twin.feeds.importing import import_files
 from twin.feeds.intake import Intake
 from twin.feeds.otlp import OtlpFeed
-from twin.feeds.protocol import DEFAULT_LENGTH, FeedOptions, Page
+from twin.feeds.protocol import FeedOptions, Page
 from twin.feeds.spans import OTLP_JSON, OTLP_PROTO, UnreadableSpansError, read_spans
 from twin.recordings.files import RecordingWriter, open_recording
 
@@ -101,41 +100,8 @@ def as_proto(*spans):
 
 
 @pytest.fixture(scope="module")
-def estate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("estate")
-    (folder / "qsg1.mqsc").write_text("DEFINE QALIAS(ORDERS.IN) TARGET(ORDERS)\n")
-    path = folder / "estate.toml"
-    path.write_text("""schema = 1
-[[import]]
-mqsc = "qsg1.mqsc"
-queue_manager = "QM02"
-[coupling_facility.CF01]
-size = "64G"
-[queue_sharing_group.QSG1]
-queue_managers = ["QM01", "QM02"]
-[queue_manager.QM01]
-[queue_manager.QM02]
-[structure."QSG1/APP1"]
-size = "1G"
-cf_level = 5
-[queue."QSG1/ORDERS"]
-structure = "APP1"
-[page_set."QM01/4"]
-pages = 20000
-[page_set."QM02/4"]
-pages = 20000
-[storage_class."QM01/D"]
-page_set = 4
-[storage_class."QM02/D"]
-page_set = 4
-[queue."QM01/LOCAL"]
-storage_class = "D"
-[queue."QM02/LOCAL"]
-storage_class = "D"
-[queue."QM02/ONLY"]
-storage_class = "D"
-""")
-    return load_estate(path)
+def estate():
+    return estate_of(FEEDS / "otlp")
 
 
 def read(estate, *values, **options):
@@ -144,84 +110,10 @@ def read(estate, *values, **options):
     return take(feed, *(Page(value, "spans") for value in values)), intake
 
 
-@pytest.mark.parametrize("encode", [as_json, as_proto])
-def test_a_producer_span_is_a_put_and_a_consumer_span_a_get(estate, encode):
-    value = encode(
-        span(1, messaging__message__id="ID:" + MSGID.upper(), messaging__message__body__size=2048),
-        span(2, kind=GET, second=1, messaging__message__id=MSGID),
-    )
-    events, intake = read(estate, value)
-    assert events == [
-        {"time": NOON, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "msgid": MSGID, "length": 2048},
-        {"time": NOON + 1_000_000, "qmgr": "QM01", "op": "GET", "queue": "ORDERS", "msgid": MSGID},
-    ]
-    assert not intake.counts
-
-
 def test_both_encodings_give_the_same_calls():
     spans = [span(7), span(8, kind=GET, queue="LOCAL"), span(9, kind=1), span(10, status=2)]
     assert read_spans(as_json(*spans), OTLP_JSON) == read_spans(as_proto(*spans), OTLP_PROTO)
     assert read_spans(as_json(*spans)).others.total() == 2
-
-
-def test_a_span_delivered_twice_counts_once(estate):
-    events, intake = read(estate, as_proto(span(1), span(1)), as_json(span(1)))
-    assert len(events) == 1
-    assert intake.counts["duplicate"] == 2
-
-
-def test_a_span_later_than_the_bound_is_passed_on_with_a_complaint(estate):
-    events, intake = read(estate, as_json(span(1)), as_json(span(2, second=60)), as_json(span(3, second=-1)), late_s=5)
-    assert [event["time"] - NOON for event in events] == [0, -1_000_000, 60_000_000]
-    assert intake.counts["late"] == 1
-
-
-def test_a_span_days_ahead_makes_no_other_late(estate):
-    spans = [span(1), span(2, second=200_000), span(3, second=1)]
-    events, intake = read(estate, *map(as_json, spans))
-    assert len(events) == 3
-    assert intake.counts == {"ahead": 1, "no-size": 3}
-
-
-def test_a_put_without_size_has_the_mean_length_of_its_queue(estate):
-    value = as_json(
-        span(1, messaging__message__body__size=100),
-        span(2, messaging__message__body__size=300),
-        span(3),
-        span(4, queue="ONLY"),
-    )
-    events, intake = read(estate, value)
-    assert [event["length"] for event in events] == [100, 300, 200, DEFAULT_LENGTH]
-    assert intake.counts["no-size"] == 2
-    events, _ = read(estate, value, length=77)
-    assert [event["length"] for event in events] == [100, 300, 77, 77]
-
-
-def test_the_queue_manager_comes_from_span_lpar_option_or_the_only_one_with_the_queue(estate):
-    named = span(1, messaging__ibmmq__queue_manager="QM02")
-    events, _ = read(estate, as_json(named))
-    assert events[0]["qmgr"] == "QM02"
-    assert read(estate, as_json(span(1, queue="LOCAL")), lpars={"MV4C": "QM02"})[0][0]["qmgr"] == "QM02"
-    assert read(estate, as_json(span(1, queue="LOCAL")), qmgr="QM01")[0][0]["qmgr"] == "QM01"
-    assert read(estate, as_json(span(1, queue="ONLY")))[0][0]["qmgr"] == "QM02"
-    events, intake = read(estate, as_json(span(1, queue="LOCAL")))
-    assert not events
-    assert intake.counts == {"no-queue-manager": 1}
-
-
-def test_an_alias_is_resolved_by_the_estate(estate):
-    events, intake = read(estate, as_json(span(1, queue="ORDERS.IN", messaging__message__body__size=5)))
-    assert [event["qmgr"] for event in intake.sift(events)] == ["QM02"]
-    assert estate.routes[estate.route_of_queue("QM02", "ORDERS.IN")].queue == "ORDERS"
-
-
-def test_spans_of_the_application_for_the_same_call_are_left_out(estate):
-    own = span(1)
-    application = span(2, scope="io.opentelemetry.jms-1.1", messaging__system="jms")
-    events, intake = read(estate, as_json(own, application))
-    assert len(events) == 1
-    assert intake.counts["spans-of-application"] == 1
-    assert len(read(estate, as_json(own, application), emitter="application")[0]) == 1
 
 
 def test_spans_of_other_systems_are_no_calls():
@@ -302,65 +194,6 @@ def zos(*spans, qmgr="QM02"):
     return as_json(*spans, os__type="z_os", service__name=qmgr, telemetry__sdk__language="java")
 
 
-def test_the_service_of_a_span_of_zos_is_the_queue_manager_that_made_the_call(estate):
-    values = [zos(span(number, lpar=None), qmgr=qmgr) for number, qmgr in ((1, "QM01"), (2, "QM02"))]
-    events, intake = read(estate, *values, length=1)
-    assert [event["qmgr"] for event in events] == ["QM01", "QM02"]
-    assert dict(intake.counts) == {"no-size": 2}
-    assert [key for key, _ in intake.facts.section("queue_manager")] == ["QM01", "QM02"]
-
-
-def test_a_service_that_is_no_name_of_a_queue_manager_names_none(estate):
-    events, _ = read(estate, zos(span(queue="ONLY"), qmgr="mq-prod"), length=1)
-    assert [event["qmgr"] for event in events] == ["QM02"]
-
-
-@pytest.mark.parametrize("scope", ["", "io.opentelemetry.jms-1.1", "ibmmq"])
-def test_an_application_on_zos_is_not_its_queue_manager(estate, scope):
-    value = as_json(
-        span(scope=scope, messaging__system="ibmmq"),
-        span(2, scope=scope, messaging__system="ibmmq"),
-        os__type="z_os",
-        service__name="payments",
-        mainframe__lpar__name="MV4C",
-    )
-    events, intake = read(estate, value)
-    assert events == []
-    assert intake.counts == {"spans-of-application": 1}
-    assert intake.lines_for_passed_over() == ["2 spans of other emitters (2 of the application)"]
-    assert len(read(estate, value, emitter="application")[0]) == 2
-
-
-def test_spans_of_applications_do_not_fall_together_where_they_resolve_their_queue(estate):
-    resolved = "messaging__ibmmq__destination__resolved_qmgr_name"
-    values = [span(i, scope="mq", messaging__system="ibmmq", **{resolved: f"QM0{i}"}) for i in (1, 2)]
-    values.append(span(3, scope="mq", queue="ONLY", messaging__system="ibmmq", **{resolved: "QM01"}))
-    events, _ = read(estate, as_json(*values), emitter="application", length=1)
-    assert [event["qmgr"] for event in events] == ["QM01", "QM02", "QM02"]
-
-
-def test_a_message_to_another_queue_manager_is_on_the_transmission_queue_of_the_caller(estate):
-    """Its header MQXQH has 428 bytes there. A get of the channel is from the same queue."""
-    remote = {
-        "messaging__ibmmq__destination__transmission_queue": "QM02.XMIT",
-        "messaging__ibmmq__destination__resolved_name": "ORDERS",
-        "messaging__ibmmq__destination__resolved_qmgr_name": "QM02",
-    }
-    sizes = {"messaging__message__body__size": 5, "messaging__message__envelope__size": 561}
-    own = {
-        "messaging__ibmmq__destination__resolved_name": "QM02.XMIT",
-        "messaging__ibmmq__destination__resolved_qmgr_name": "QM01",
-    }
-    moved = span(2, kind=GET, second=1, queue="QM02.XMIT", **own)
-    direct = span(3, second=2, queue="QM02.XMIT", **{**sizes, **own, **remote})
-    events, _ = read(estate, zos(span(1, queue="ORDERS.REMOTE", **remote, **sizes), moved, direct, qmgr="QM01"))
-    assert [(e["qmgr"], e["op"], e["queue"], e.get("length")) for e in events] == [
-        ("QM01", "PUT", "QM02.XMIT", 561 - 364 + 428),
-        ("QM01", "GET", "QM02.XMIT", None),
-        ("QM01", "PUT", "QM02.XMIT", 561 - 364),
-    ]
-
-
 def test_a_remote_definition_of_the_estate_needs_no_transmission_queue_in_the_span(tmp_path):
     (tmp_path / "qm01.mqsc").write_text(
         "DEFINE QLOCAL(X) USAGE(XMITQ) STGCLASS(D)\nDEFINE QREMOTE(FAR) RNAME(ORDERS) RQMNAME(QM09) XMITQ(X)\n"
@@ -386,90 +219,7 @@ def test_a_remote_definition_of_the_estate_needs_no_transmission_queue_in_the_sp
     assert [(event["queue"], event["length"]) for event in events] == [("FAR", 7 + 428), ("NEAR", 7), ("HERE", 7)]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "length"),
-    [
-        ({"messaging__message__body__size": 205, "messaging__message__envelope__size": 569}, 205),
-        ({"messaging__message__envelope__size": 569}, 205),
-        ({"messaging__message__body__size": 5, "messaging__message__envelope__size": 653}, 289),
-        ({"messaging__message__body__size": 200, "messaging__message__envelope__size": 290}, 290),
-        ({"messaging__message__body__size": 0, "messaging__message__envelope__size": 364}, 0),
-        ({"messaging__message__body__size": 205}, 205),
-    ],
-)
-def test_the_length_of_a_message_is_without_its_mqmd(estate, sizes, length):
-    events, _ = read(estate, as_json(span(**sizes)))
-    assert [event["length"] for event in events] == [length]
-
-
-@pytest.mark.parametrize("encode", [zos, as_proto])
-def test_priority_persistence_and_expiry_are_read(estate, encode):
-    attributes = {
-        "messaging__message__body__size": 1,
-        "messaging__ibmmq__message__priority": 7,
-        "messaging__ibmmq__message__persistent": True,
-        "messaging__ibmmq__message__expiry": 305,
-    }
-    unlimited = attributes | {
-        "messaging__ibmmq__message__persistent": False,
-        "messaging__ibmmq__message__expiry": -1,
-        "messaging__ibmmq__message__priority": 12,
-    }
-    events, _ = read(estate, encode(span(1, **attributes), span(2, second=1, **unlimited)))
-    assert [(event.get("priority"), event["persistent"], event.get("expiry")) for event in events] == [
-        (7, True, 30.5),
-        (None, False, None),
-    ]
-
-
-def test_calls_on_temporary_dynamic_queues_are_one_line(estate):
-    spans = [
-        span(i, queue=f"CSQ.{i:016X}", messaging__destination__temporary=True, kind=PUT + i % 2) for i in range(1, 9)
-    ]
-    known = span(20, messaging__destination__temporary=True, messaging__message__body__size=3)
-    events, intake = read(estate, zos(*spans, known))
-    assert [event["queue"] for event in events] == ["ORDERS"]
-    assert intake.lines_for_passed_over() == ["8 events of dynamic queues (8 of QM02)"]
-    assert not intake.counts
-    assert not intake.unknown
-
-
-@pytest.mark.parametrize("code", ["completion_code", "reason_code"])
-def test_a_call_that_left_its_message_is_none(estate, code):
-    value = {"completion_code": "MQCC_FAILED", "reason_code": "MQRC_TRUNCATED_MSG_FAILED"}[code]
-    events, intake = read(estate, zos(span(kind=GET, **{f"messaging__ibmmq__application__{code}": value})))
-    assert events == []
-    assert intake.passed_over["span of no put or get on MQ"].kinds.total() == 1
-
-
-def test_a_queue_manager_may_call_a_get_by_callback_as_it_likes(estate):
-    call = {"kind": GET, "messaging__operation__type": "process", "messaging__system": "ibmmq"}
-    assert len(read(estate, zos(span(**call)))[0]) == 1
-    assert read(estate, zos(span(scope="jms", **call)), emitter="application")[0] == []
-
-
-def test_publications_are_counted(estate):
-    events, intake = read(estate, zos(span(queue="a/b/c", messaging__destination__type="topic")))
-    assert events == []
-    assert intake.lines_for_passed_over() == ["1 span of no put or get on MQ (1 of a publication)"]
-
-
 # --- other signals, compressed files ---------------------------------------------------------------------------------
-
-
-def other_signals():
-    metrics, logs = ExportMetricsServiceRequest(), ExportLogsServiceRequest()
-    metric = metrics.resource_metrics.add().scope_metrics.add().metrics.add(name="system.cpu.time")
-    metric.gauge.data_points.add(as_int=5, time_unix_nano=NOON * 1000)
-    logs.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=NOON * 1000).body.string_value = "hello"
-    return [b"{}", b'{"resourceMetrics":[]}', b'{"resourceLogs":[]}', *(x.SerializeToString() for x in (metrics, logs))]
-
-
-def test_requests_of_other_signals_are_counted_by_signal(estate):
-    events, intake = read(estate, *other_signals(), zos(span(messaging__message__body__size=1)))
-    assert len(events) == 1
-    assert not intake.counts
-    assert intake.lines_for_passed_over() == ["5 requests of other signals (2 of metrics, 2 of logs, 1 of nothing)"]
 
 
 def test_spans_that_are_damaged_are_no_logs():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.twin.feeds.conftest import TEXT
+from tests.twin.feeds.conftest import ESTATE
 from tests.twin.feeds.live_samples import LIVE_PAGES
 from tests.twin.feeds.samples import PAGES
 from twin.estate import load_estate
@@ -21,7 +21,7 @@ _MINUTE = 60_000_000
 
 def events_of(name: str, folder: Path) -> Iterator[Event]:
     path = folder / "estate.toml"
-    path.write_text(TEXT, encoding="utf-8")
+    path.write_text(ESTATE, encoding="utf-8")
     for pages in (PAGES.get(name, ()), LIVE_PAGES.get(name, ())):
         feed = make_feed(name, Intake(load_estate(path)), _OPTIONS)
         for number, data in enumerate(pages):

@@ -11,7 +11,7 @@ import pytest
 from kernels.page_set import allocated_pages
 from tests.twin.feeds.read import read, total
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record, section, segmented
-from twin.feeds import Complaint, Page, Passed
+from twin.feeds import Complaint, Page, PassedOver
 from twin.feeds.smf_layout import QIS1, QPST, WQ, WTAS
 from twin.feeds.smf_records import Segments, records
 
@@ -29,7 +29,7 @@ def data_set_of(shared, name):
 def real_records(shared, name):
     """Return the records of MQ in a data set, and the complaints about it."""
     items = [
-        item for item in records(Page(data_set_of(shared, name), name), Segments()) if not isinstance(item, Passed)
+        item for item in records(Page(data_set_of(shared, name), name), Segments()) if not isinstance(item, PassedOver)
     ]
     complaints = [item for item in items if isinstance(item, Complaint)]
     return [item for item in items if item not in complaints], complaints

@@ -26,7 +26,7 @@ _SENDERS = 180
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class PageSetExpandNone(GetterOutage):
-    """A short message has a page of its own, a long one what is left of its last page for nobody else."""
+    """A short message takes a page of its own; nobody else can use the rest of the last page of a long one."""
 
     name = "page-set-expand-none"
     sentence = "The getter of a private queue stops; its page set, EXPAND(NONE), fills and no extent comes."
