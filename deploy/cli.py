@@ -59,6 +59,7 @@ COMMANDS = {
     "record": ("deploy.commands.record:record", "Record the events topic into a file."),
     "replay": ("deploy.commands.replay:replay", "Replay a recording through the twin, without Kafka or Spark."),
     "report": ("deploy.commands.report:report", "Report a night: what came close, pages, actions, room left."),
+    "share": ("deploy.commands.share:share", "Write a recording that others may see, under pseudonyms."),
     "simulate": ("deploy.commands.simulate:simulate", "Simulate a scenario: a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
     "start": ("deploy.commands.start:start", "Show the files of a site: an estate, a recording, and the console."),
@@ -71,7 +72,7 @@ COMMANDS = {
 # The groups of mqtwin --help: what somebody is about to do, and the commands for it, those needed first at the top.
 JOBS = {
     "Look": ("demo", "start", "console", "replay", "report", "state"),
-    "Run": ("stream", "collect", "broker", "record", "publish", "import", "checkpoint", "doctor"),
+    "Run": ("stream", "collect", "broker", "record", "publish", "import", "share", "checkpoint", "doctor"),
     "Plan": ("estate", "plan", "whatif", "advise", "size"),
     "Watch": ("alerts", "acknowledge", "acted", "commission"),
     "Test": ("simulate", "warm"),

@@ -36,6 +36,7 @@ _PAGES = {
     "import": "feeds.md",
     "plan": "planned-work.md",
     "report": "report.md",
+    "share": "recordings.md#share",
     "simulate": "recordings.md",
     "size": "sizing.md",
     "start": "your-own-data.md",

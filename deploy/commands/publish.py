@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.options.common import Flag, KafkaOptions, open_estate
-from deploy.options.files import EstateFile, InputFile
+from deploy.options.files import EstateFile, InputOrHyphen
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
 from streams.kafka.publish import Pace
@@ -23,7 +23,7 @@ _CONTENT_TYPES = {"json": JSON, "ndjson": NDJSON, "arrow": ARROW}
 
 
 def publish(
-    recording: InputFile,
+    recording: InputOrHyphen,
     /,
     *,
     estate: EstateFile,
@@ -37,7 +37,7 @@ def publish(
     """Publish a recording to the events topic, at full speed or at a given pace.
 
     Args:
-        recording: Recording to read: .ndjson, .ndjson.zst or .arrow.
+        recording: Recording to read: .ndjson, .ndjson.zst or .arrow; - reads lines of standard input as they come.
         estate: Estate file (TOML), which names the store of each event.
         kafka: Kafka connection.
         content_type: Format of the records: json has one event per record, ndjson and arrow have many.

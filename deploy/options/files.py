@@ -69,7 +69,17 @@ def _unless_hyphen(value: str) -> Path | None:
     return None if value == "-" else Path(value)
 
 
+def _input_or_hyphen(_: Any, value: Path | None) -> None:
+    if value is not None and str(value).startswith("-") and str(value) != "-":
+        raise ValueError(f"{value} is an option; expected: a file, or - for standard input")
+
+
 InputFile = Annotated[Path, FileUse()]
+InputOrHyphen = Annotated[
+    Path,
+    FileUse(path_of=lambda value: _unless_hyphen(str(value))),
+    Parameter(allow_leading_hyphen=True, validator=_input_or_hyphen),
+]
 SecretFile = Annotated[Path, FileUse(is_secret=True)]
 InputFolder = Annotated[Path, FileUse(is_folder=True)]
 EstateFile = Annotated[Path, FileUse(parts_of=texts_of)]

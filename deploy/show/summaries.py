@@ -12,6 +12,7 @@ from deploy.show.terminal import printable, show
 from twin.conditions import Pool, Resource, full_reasons
 from twin.events import Event
 from twin.feeds import Complaint, Intake
+from twin.recordings.share import Shared
 from twin.records import (
     NOT_MEASURED,
     QueueManagerState,
@@ -189,6 +190,14 @@ def published_summary(published: PublishResult) -> str:
     if published.rejects:
         text += f", {as_count(published.rejects, 'record')} of no store (key ?, dead letters of the stream)"
     return f"{text}, {_rate_text(published.events, published.seconds)}"
+
+
+def shared_summary(folder: Path, shared: Shared) -> str:
+    """Return the summary of `mqtwin share`, and the way to ask for help with what it wrote."""
+    size = f"{shared.size / 1e6:.1f} MB" if shared.size >= 1e6 else f"{shared.size / 1e3:.0f} KB"
+    read_it = f"Read {folder / 'estate.toml'} before you give it away"
+    ask = "to ask for help, send the folder with the command that you ran, what it printed and what you expected"
+    return f"{folder}: {size}, {shared.contents}\n{read_it}; {ask}."
 
 
 def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:

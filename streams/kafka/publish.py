@@ -9,6 +9,7 @@ the stream dead-letters it. Partitioner: Kafka documentation, "Producer Configs"
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections import deque
@@ -36,7 +37,7 @@ from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import ARROW, ARROW_SCHEMA, JSON, NDJSON, Decoded, Decoder, EventError, Reject
 from twin.events.convert import arrow_value
-from twin.recordings.files import Chunk, LinesChunk, TableChunk, open_recording
+from twin.recordings.files import Chunk, LinesChunk, TableChunk, open_lines, open_recording
 from twin.stores.warm_up import warm
 
 GRAIN_S = 0.02  # events due within it are sent together
@@ -347,6 +348,7 @@ def publish(
     """Publish a recording and return when all of it is delivered.
 
     Args:
+        path: path of the recording; "-": events in lines from standard input, each published as it comes.
         kafka: client settings, `bootstrap.servers` among them.
         content_type: content type of the records, one of `twin.events.CONTENT_TYPES`.
         by_partition: an NDJSON or Arrow record has the events of all stores of a partition, and no key; False: those of
@@ -360,7 +362,7 @@ def publish(
         MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not delivered.
     """
     pace = pace or Pace()
-    chunks = open_recording(path)
+    chunks = open_lines(sys.stdin.buffer) if str(path) == "-" else open_recording(path)
     warm()
     decoder, stores = Decoder(estate), StoreKeys(estate)
     result = PublishResult()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
+import types
 import warnings
 from collections import defaultdict
 from pathlib import Path
@@ -23,6 +25,7 @@ from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder
 from twin.playback.replays import Player, Replayed, replay
+from twin.recordings.files import open_lines
 
 with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 call deprecated
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -52,6 +55,29 @@ def test_a_published_recording_gives_the_same_states_and_alerts_as_its_replay(
     assert sorted((r.reason, r.value) for r in decoded.rejects) == sorted((r.reason, r.value) for r in replayed.rejects)
     assert (result.events, result.rejects) == (len(decoded), len(BAD_LINES))
     assert result.records + result.rejects == len(messages)
+
+
+def test_lines_of_standard_input_are_chunks_as_soon_as_they_come() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as source, os.fdopen(write, "wb", buffering=0) as program:
+        chunks = open_lines(source)
+        program.write(b'{"a":1}\n{"a":')
+        assert next(chunks).lines() == [b'{"a":1}']  # the program is still running
+        program.write(b"2}\n")
+        second = next(chunks)
+        assert (second.first, second.lines()) == (1, [b'{"a":2}'])
+        program.close()
+        assert list(chunks) == []
+
+
+def test_events_of_standard_input_are_published_as_those_of_a_recording(
+    recording: Path, estate: Estate, kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, messages = publish_events(recording, estate, kafka, f"{topic_prefix}.file")
+    with recording.open("rb") as lines:
+        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=lines))
+        _, piped = publish_events(Path("-"), estate, kafka, topic_prefix)
+    assert [(m.key(), m.value()) for m in piped] == [(m.key(), m.value()) for m in messages]
 
 
 @pytest.mark.parametrize("content_type", CONTENT_TYPES)

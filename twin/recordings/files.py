@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedIOBase
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -152,6 +153,32 @@ def open_recording(path: str | Path) -> Iterator[Chunk]:
     return _table_chunks(path)
 
 
+class _Arriving:
+    """Standard input, or another pipe, that is read as its bytes come."""
+
+    def __init__(self, source: BufferedIOBase) -> None:
+        self._source = source
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, as soon as there are any; none at the end."""
+        return self._source.read1(size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it open: it is not ours."""
+
+
+def open_lines(source: BufferedIOBase, name: str = "standard input") -> Iterator[Chunk]:
+    """Return the chunks of lines that come from a pipe, each as soon as its last line is whole.
+
+    Args:
+        name: what warnings call it.
+    """
+    return _line_chunks(Path(name), _Arriving(source), CutCheck(Path(name)))
+
+
 def suffix_of(path: str | Path) -> str:
     """Return the suffix of a recording, one of SUFFIXES. Raise UsageError if it has another one."""
     name = Path(path).name
@@ -161,7 +188,7 @@ def suffix_of(path: str | Path) -> str:
     raise UsageError(f"{path} is no recording by its name; expected: a name that ends with {_suffixes()}")
 
 
-def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterator[Chunk]:
+def _line_chunks(path: Path, source: CompressedReader | _Arriving, cut: CutCheck) -> Iterator[Chunk]:
     first = 0
     parts: list[bytes] = []  # of an incomplete line
     with source:
