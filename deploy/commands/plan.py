@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile
@@ -49,12 +50,12 @@ def add(
     from_: Annotated[str | None, Parameter(name="--from")] = None,
     until: str | None = None,
     rrule: str | None = None,
-    duration_s: float | None = None,
+    duration_s: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1_209_600))] = None,
     messages: int | None = None,
     length: int | None = None,
-    puts_per_s: float | None = None,
+    puts_per_s: Annotated[float | None, Parameter(validator=Number(gt=0, lte=10_000_000))] = None,
     getters_away: Flag = False,
-    allowed_pct: float | None = None,
+    allowed_pct: Annotated[float | None, Parameter(validator=Number(gt=0, lte=100))] = None,
     comment: str | None = None,
 ) -> None:
     """Announce planned work of a store, as an event of the topic; one of the same id is replaced.
@@ -66,10 +67,10 @@ def add(
         kafka: Kafka connection.
         queue: Queue that it is about. Default: the whole store.
         from_: Beginning, RFC 3339, such as 2026-11-21T22:00:00+01:00.
-        until: End, RFC 3339.
+        until: End of the period, RFC 3339.
         rrule: Recurrence in place of --from and --until, such as FREQ=DAILY;BYHOUR=2, in the zone of the site.
         duration_s: Seconds of each window of a recurrence.
-        messages: Messages that are put in a window.
+        messages: Number of messages that are put in a window.
         length: Mean bytes of a message. Default: as messages of the queue have now.
         puts_per_s: Messages put per second, in place of --messages.
         getters_away: The getters get nothing until the end of the window.

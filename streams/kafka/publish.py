@@ -15,9 +15,10 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import msgspec
 import numpy as np
@@ -362,7 +363,7 @@ def publish(
         MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not delivered.
     """
     pace = pace or Pace()
-    chunks = open_lines(sys.stdin.buffer) if str(path) == "-" else open_recording(path)
+    chunks = open_lines(cast("BufferedReader", sys.stdin.buffer)) if str(path) == "-" else open_recording(path)
     warm()
     decoder, stores = Decoder(estate), StoreKeys(estate)
     result = PublishResult()

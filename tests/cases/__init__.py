@@ -82,10 +82,10 @@ def lines_of(events: Iterable[Event]) -> str:
 
 def complaints_of(intake: Intake) -> str:
     """Return everything that is said of the files, a line each."""
-    return "".join(f"{line}\n" for line in _said(intake))
+    return "".join(f"{line}\n" for line in _complaint_lines(intake))
 
 
-def _said(intake: Intake) -> Iterator[str]:
+def _complaint_lines(intake: Intake) -> Iterator[str]:
     yield from map(str, intake.complaints)
     for own in intake.coverage.values():
         until = f"until {as_text(own.end)}, {own.intervals} intervals of at most {own.longest_us / 1e6:g} s"
@@ -99,7 +99,7 @@ def _said(intake: Intake) -> Iterator[str]:
         yield from (f"{title}: {line}" for line in lines)
 
 
-def given(folder: Path) -> dict[str, str]:
+def outcome(folder: Path) -> dict[str, str]:
     """Return what comes out of a case, by the names of its files."""
     events, intake, _ = read(folder, pages_of(folder))
     return {"events": lines_of(events), "complaints": complaints_of(intake), "facts": estate_text(intake.facts).text}
@@ -107,7 +107,7 @@ def given(folder: Path) -> dict[str, str]:
 
 def write(folder: Path) -> None:
     """Write what comes out of a case; `facts` only where it is there already."""
-    for name, text in given(folder).items():
+    for name, text in outcome(folder).items():
         path = folder / name
         if text and (name != "facts" or path.exists()):
             path.write_text(text, encoding="utf-8")

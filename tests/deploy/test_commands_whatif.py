@@ -94,7 +94,7 @@ def test_json_has_every_number(estate: Path, recording: Path, capsys: pytest.Cap
     assert whatif(estate, recording, "--at", "2026-11-20T01:00:00Z", "--json", "--traffic", "puts=2") == 0
     answer = json.loads(capsys.readouterr().out)
     moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T01:00:00Z")
-    assert answer == msgspec.to_builtins(what_if(moment, traffic=Traffic(puts=2)))
+    assert answer == json.loads(msgspec.json.encode(what_if(moment, traffic=Traffic(puts=2))))
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])

@@ -111,13 +111,19 @@ RUNS: Mapping[str, list[str]] = {
     "record": ["--kafka-file", "MISTYPED", *KAFKA],
     "replay": ["MISTYPED", "--estate", "ESTATE"],
     "report": ["--estate", "ESTATE", "--recording", "MISTYPED"],
+    "share": ["MISTYPED", "--estate", "ESTATE"],
     "simulate": ["burst", "--estate", "MISTYPED"],
     "start": ["MISTYPED", "--no-console"],
     "stream": ["--estate", "MISTYPED", "--checkpoint", "ck", *KAFKA],
     "warm": ["--recording", "MISTYPED", "--estate", "ESTATE"],
     "whatif": ["QSG1/APP1", "--estate", "ESTATE", "--recording", "MISTYPED"],
 }
-_NEEDED = {"import": ("--output", "other.ndjson"), "advise": (), "collect": ("--position", "other.json")}
+_NEEDED = {
+    "share": ("--output", "other"),
+    "import": ("--output", "other.ndjson"),
+    "advise": (),
+    "collect": ("--position", "other.json"),
+}
 _NO_INPUT = {  # commands without an input, and folders that are taken only if they are the command's own
     "demo": "tests/deploy/test_output_folder.py",
     "broker": "tests/deploy/test_broker.py",
@@ -202,6 +208,7 @@ SECRETS = {
     ("alertmanager", "--token-file"),
     *((command, option) for command in ("collect", "start") for option in ("--password-file", "--client-key")),
     ("collect", "--token-file"),
+    ("share", "--key-file"),
     ("console", "--tls-key"),  # its --token-file is refused, not warned about
 }
 

@@ -26,7 +26,8 @@ _OTHER_TYPES = {
     "--queues",
     "--follow",
     "--spans",
-}  # a URI for Spark; of a page set a rate for each length; a number, or names; the file, of `collect`; where from
+    "--messages",
+}  # a URI for Spark; of a page set a rate for each length; numbers, names; the file, of `collect`; where from; a mix
 _OTHER_WORDS = {"--set"}  # `mqtwin simulate` has parameters of a scenario, the others attributes of a store
 
 

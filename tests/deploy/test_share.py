@@ -40,7 +40,7 @@ from twin.forecast.outlook import seed_of
 from twin.playback.replays import replay
 from twin.recordings import share as sharing
 from twin.recordings.pseudonyms import WEEK, Pseudonyms, moved_plan
-from twin.recordings.share import HANDLED, KEPT, Shared, share
+from twin.recordings.share import HANDLED, UNCHANGED, Shared, share
 from twin.recordings.shared_estate import KEPT_WORDS, NAMES
 from twin.simulation import demo_estate, make_scenario, scenarios, simulate
 
@@ -315,8 +315,8 @@ messages_per_second = 1000
 def test_every_field_of_an_event_has_a_treatment_and_a_text_is_never_kept() -> None:
     assert HANDLED.keys() == FIELD.keys()
     texts = {field.name for field in FIELDS if field.kind in (Kind.STRING, Kind.OBJECT)}
-    assert {name for name in texts if HANDLED[name] == KEPT} == {"op"}
-    assert HANDLED["time"] != KEPT
+    assert {name for name in texts if HANDLED[name] == UNCHANGED} == {"op"}
+    assert HANDLED["time"] != UNCHANGED
 
 
 def test_a_field_without_a_treatment_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,14 +374,14 @@ def test_a_plan_is_moved_with_all_that_it_announces_and_without_its_note() -> No
 
 
 def test_a_key_gives_the_same_pseudonyms_again_and_another_key_others() -> None:
-    first, again, other = (Pseudonyms(key).of("queue", "ORDERS") for key in (KEY, KEY, KEY[::-1]))
+    first, again, other = (Pseudonyms(key).replacement("queue", "ORDERS") for key in (KEY, KEY, KEY[::-1]))
     assert first == again != other
     assert re.fullmatch("QUEUE[.][A-Z2-7]{8}", first)
 
 
 def test_two_names_never_have_one_pseudonym() -> None:
     names = Pseudonyms(KEY)
-    assert len({names.of("queue manager", f"QM{number:02d}") for number in range(500)}) == 500
+    assert len({names.replacement("queue manager", f"QM{number:02d}") for number in range(500)}) == 500
 
 
 def test_a_key_that_is_too_short_is_refused() -> None:
@@ -416,7 +416,7 @@ def test_the_command_says_what_is_shared_and_how_to_ask_for_help(
     assert " events of 4 stores over 0.4 h, in the zone Europe/Zurich, with 52 ids; 27 events that" in printed
     assert "to ask for help, send the folder with the command that you ran" in printed
     names = msgspec.json.decode((tmp_path / "names.json").read_bytes())
-    assert Pseudonyms(KEY).of("queue", "LEDGER.IN") in names
+    assert Pseudonyms(KEY).replacement("queue", "LEDGER.IN") in names
     assert "LEDGER.IN" in names.values()
 
 

@@ -42,7 +42,7 @@ _SIZES = (
 )
 
 
-def said(*words: str) -> bytes:
+def output_of(*words: str) -> bytes:
     """Return what a command prints and its exit status."""
     out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
@@ -59,13 +59,13 @@ def of_recording(recording: Path, estate: Path) -> Outputs:
     """Return everything that a recording gives."""
     alerts, states, letters = (recording.with_name(f"{recording.stem}.{name}") for name in ("alerts", "state", "dlq"))
     common = (str(recording), "--estate", str(estate))
-    files = {"replay": said("replay", *common, f"--alerts={alerts}", f"--state={states}", f"--dlq={letters}")}
+    files = {"replay": output_of("replay", *common, f"--alerts={alerts}", f"--state={states}", f"--dlq={letters}")}
     files |= {f"{path.suffix[1:]}.ndjson": path.read_bytes() for path in (alerts, states, letters) if path.exists()}
     rest = (f"--recording={recording}", f"--estate={estate}", "--json")
-    files |= {f"{name}.json": said(name, *rest) for name in ("report", "commission")}
+    files |= {f"{name}.json": output_of(name, *rest) for name in ("report", "commission")}
     stores = [own["store"] for own in map(msgspec.json.decode, files.get("state.ndjson", b"").splitlines())]
     for store in stores:
-        files |= {f"{name}/{store}.json": said(name, store, *rest) for name in ("advise", "whatif")}
+        files |= {f"{name}/{store}.json": output_of(name, store, *rest) for name in ("advise", "whatif")}
     past = PastTwins(Timeline(recording, twin.load_estate(estate)))
     times = past.moments.times
     for number in range(_MOMENTS):
@@ -109,20 +109,20 @@ def _feeds() -> Outputs:
 
 
 def _help() -> Outputs:
-    return {f"{name}.txt": said(*name.split(), "--help") for name, _ in commands()}
+    return {f"{name}.txt": output_of(*name.split(), "--help") for name, _ in commands()}
 
 
-def _made() -> Outputs:
+def _generated() -> Outputs:
     return {str(path.relative_to(ROOT)): text.encode() for path, text in outputs().items()}
 
 
 def _sizes() -> Outputs:
-    return {f"{words[0]}.json": said("size", *words, "--json") for words in _SIZES}
+    return {f"{words[0]}.json": output_of("size", *words, "--json") for words in _SIZES}
 
 
 def parts() -> dict[str, Callable[[], Outputs]]:
     """Return the functions that make the outputs, by the folder of their files."""
-    own: dict[str, Callable[[], Outputs]] = {"help": _help, "made": _made, "sizes": _sizes, "feeds": _feeds}
+    own: dict[str, Callable[[], Outputs]] = {"help": _help, "made": _generated, "sizes": _sizes, "feeds": _feeds}
     own |= {f"recordings/{name}": partial(_simulated, name) for name in scenarios()}
     own["recordings/mixed"] = _mixed
     own |= {f"recordings/joined-{path.stem}": partial(_joined, path.stem) for path in sorted(_JOINED.glob("*.ndjson"))}
@@ -139,9 +139,9 @@ def differences(before: Outputs, now: Outputs) -> Iterator[str]:
             number, (old, new) = next(
                 ((i, pair) for i, pair in enumerate(pairs, 1) if pair[0] != pair[1]), (0, (b"its length", b""))
             )
-            at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
-            first = max(0, at - 40)
-            yield f"{name}, line {number}: {old[first : at + 80]!r} -> {new[first : at + 80]!r}"
+            place = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+            first = max(0, place - 40)
+            yield f"{name}, line {number}: {old[first : place + 80]!r} -> {new[first : place + 80]!r}"
 
 
 def main(words: list[str] | None = None) -> int:

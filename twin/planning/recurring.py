@@ -1,7 +1,7 @@
 """Work that recurs: rises of a store at the same hour on most days of recordings, proposed as planned work.
 
-    >>> for proposal in twin.find_plans(["monday.arrow", "tuesday.arrow"], "estate.toml"):
-    ...     print(proposal.text)
+    for proposal in twin.find_plans(["monday.arrow", "tuesday.arrow", "wednesday.arrow"], "estate.toml"):
+        print(proposal.text)
 
 Described in docs/planned-work.md.
 """
@@ -230,7 +230,8 @@ def _put(times: Array, counts: Array, rise: _Rise, minute: int, duration: int) -
     """Return the messages put in the window in which a rise is."""
     begin = rise.begin - ((rise.minute - minute) % _DAY_MIN) * _MINUTE
     low, high = np.searchsorted(times, (begin, begin + duration * _MINUTE), side="right")
-    return max(1, int(counts[max(low, high - 1)] - counts[max(0, low - 1)]))
+    put: int = (counts[max(low, high - 1)] - counts[max(0, low - 1)]).item()
+    return max(1, put)
 
 
 def _rounded_up(number: int) -> int:

@@ -221,7 +221,7 @@ def what_if(
 def _planned_answer(moment: Moment, settings: Settings, traffic: Traffic, plans: Sequence[Plan]) -> Answer:
     """Return whether planned work fits, as `what_if`."""
     if traffic != UNCHANGED:
-        raise UsageError("traffic beside plan; expected: one of the two")
+        raise UsageError(f"{len(plans)} plans beside a change of traffic; expected: one of the two")
     now, zone = int(moment.twin.tables.store.scalars[0]["clock"]), moment.estate.site.clock
     planned = [(plan, _next_window(plan, zone, now)) for plan in plans]
     end = max(window.end for _, window in planned)

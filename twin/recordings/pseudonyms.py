@@ -52,10 +52,10 @@ class Pseudonyms:
         if len(key) < MIN_KEY_BYTES:
             raise UsageError(f"a key of {len(key)} bytes; expected: {MIN_KEY_BYTES} or more, of random")
         self._key = key
-        self._taken: set[str] = set()
+        self._in_use: set[str] = set()
         self.table: dict[tuple[str, str], str] = {}
 
-    def of(self, kind: str, name: str) -> str:
+    def replacement(self, kind: str, name: str) -> str:
         """Return the pseudonym of a name. kind: one of `_FORMS`."""
         known = self.table.get((kind, name))
         if known is not None:
@@ -64,8 +64,8 @@ class Pseudonyms:
         for attempt in range(1000):
             text = b32encode(self._digest(f"{kind}\0{name}\0{attempt}")).decode()
             pseudonym = begin + text[: length - len(begin)]
-            if pseudonym not in self._taken:
-                self._taken.add(pseudonym)
+            if pseudonym not in self._in_use:
+                self._in_use.add(pseudonym)
                 self.table[kind, name] = pseudonym
                 return pseudonym
         raise UsageError(f"too many names of the kind {kind}; expected: an estate of fewer")
@@ -73,29 +73,31 @@ class Pseudonyms:
     def add(self, estate: Estate) -> None:
         """Take the names of an estate in their order, so that names whose digests agree get the same ones each time."""
         for name in estate.queue_managers:
-            self.of("queue manager", name)
+            self.replacement("queue manager", name)
         for store in estate.stores.values():
             self.store(store)
         for route in estate.routes:
             for name in filter(None, (route.queue, route.reported)):
-                self.of("queue", name)
+                self.replacement("queue", name)
         for own in estate.planned.values():
             for plan in own:
-                self.of("plan", plan.id)
+                self.replacement("plan", plan.id)
 
     def store(self, config: StoreConfig) -> str:
         """Return the name of a store, of pseudonyms."""
         if isinstance(config, Structure):
             if not config.queue_sharing_group:
-                return self.of("other structure", config.name)
-            short = config.short_name if config.is_administration else self.of("structure", config.short_name)
-            return f"{self.of('group', config.queue_sharing_group)}/{short}"
+                return self.replacement("other structure", config.name)
+            short = config.short_name if config.is_administration else self.replacement("structure", config.short_name)
+            return f"{self.replacement('group', config.queue_sharing_group)}/{short}"
         if config.kind == "page_set":
-            return f"{self.of('queue manager', config.queue_manager)}/PS{config.psid:02d}"
+            return f"{self.replacement('queue manager', config.queue_manager)}/PS{config.psid:02d}"
         if config.kind == "queue_file":
-            return f"{self.of('queue manager', config.queue_manager)}/{self.of('queue', config.queue)}"
+            return (
+                f"{self.replacement('queue manager', config.queue_manager)}/{self.replacement('queue', config.queue)}"
+            )
         kinds = {"coupling_facility": "coupling facility", "uniform_cluster": "cluster"}
-        return self.of(kinds.get(config.kind, "queue manager"), config.name)
+        return self.replacement(kinds.get(config.kind, "queue manager"), config.name)
 
     def weeks(self, first: int, last: int, zone: tzinfo, plans: Iterable[Plan]) -> int:
         """Return the whole weeks by which the key moves a recording.
@@ -132,7 +134,7 @@ class Numbers:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def of(self, name: str | None) -> str | None:
+    def replacement(self, name: str | None) -> str | None:
         """Return the number of an id; None of None."""
         if name is None:
             return None
@@ -145,8 +147,8 @@ class Numbers:
 def moved_plan(plan: Plan, names: Pseudonyms, shift: int) -> Plan:
     """Return a plan under pseudonyms, microseconds later, without its note."""
     return Plan(
-        id=names.of("plan", plan.id),
-        queue=names.of("queue", plan.queue) if plan.queue else "",
+        id=names.replacement("plan", plan.id),
+        queue=names.replacement("queue", plan.queue) if plan.queue else "",
         start=None if plan.start is None else plan.start + shift,
         end=None if plan.end is None else plan.end + shift,
         rrule=_moved_rule(plan.rrule, shift),
@@ -168,13 +170,13 @@ def _moved_rule(rule: str, shift: int) -> str:
 
 
 def _fits(weeks: int, span: tuple[datetime, datetime], zone: tzinfo, plans: Iterable[Plan]) -> bool:
-    """Return True if a zone has the same offsets, and plans have the same windows, so many weeks later."""
+    """Return True if a zone has the same offsets, and plans have the same windows, that number of weeks later."""
     later = timedelta(weeks=weeks)
     begin, end = span
     for day in range((end - begin).days + 1):
         moment = begin + timedelta(days=day)
-        now, then = moment.astimezone(zone), (moment + later).astimezone(zone)
-        if (now.utcoffset(), now.tzname()) != (then.utcoffset(), then.tzname()):
+        now, moved = moment.astimezone(zone), (moment + later).astimezone(zone)
+        if (now.utcoffset(), now.tzname()) != (moved.utcoffset(), moved.tzname()):
             return False
     shift = weeks * WEEK
     low, high = (round(moment.timestamp()) * 1_000_000 for moment in span)

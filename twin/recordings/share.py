@@ -39,22 +39,22 @@ from twin.recordings.shared_estate import named_values, plan_fields, shared_text
 from twin.units import as_count, as_text, event_time
 
 RECORDING = "recording.arrow"
-KEPT, NAMED, NUMBERED, MOVED, REWRITTEN = "kept", "named", "numbered", "moved", "rewritten"
+UNCHANGED, NAMED, NUMBERED, MOVED, REWRITTEN = "kept", "named", "numbered", "moved", "rewritten"
 HANDLED: Mapping[str, str] = {
     "time": MOVED,
     "qmgr": NAMED,
-    "seq": KEPT,
-    "op": KEPT,
+    "seq": UNCHANGED,
+    "op": UNCHANGED,
     "queue": NAMED,
     "msgid": NUMBERED,
-    "count": KEPT,
-    "length": KEPT,
-    "priority": KEPT,
-    "persistent": KEPT,
-    "expiry": KEPT,
+    "count": UNCHANGED,
+    "length": UNCHANGED,
+    "priority": UNCHANGED,
+    "persistent": UNCHANGED,
+    "expiry": UNCHANGED,
     "uow": NUMBERED,
-    "direct": KEPT,
-    "reason": KEPT,
+    "direct": UNCHANGED,
+    "reason": UNCHANGED,
     "store": NAMED,
     "attributes": REWRITTEN,
     "measured": REWRITTEN,
@@ -108,7 +108,7 @@ class Shared:
 
     @property
     def contents(self) -> str:
-        """What the folder has, in one sentence."""
+        """The content of the folder, in one sentence."""
         hours = (self.last - self.first) / 3_600_000_000
         zone = f", in the zone {self.zone}" if self.zone else ""
         return (
@@ -224,14 +224,14 @@ class _Writer:
         columns = []
         for field in ARROW_SCHEMA:
             treatment, values = HANDLED.get(field.name), table.column(field.name)
-            if treatment == KEPT:
+            if treatment == UNCHANGED:
                 columns.append(values)
             elif treatment == MOVED:
                 columns.append(pc.add(values.cast(pa.int64()), self._shift).cast(field.type))
             elif treatment == NAMED:
                 columns.append(self._named(field.name, values))
             elif treatment == NUMBERED:
-                number = self.numbers[field.name].of
+                number = self.numbers[field.name].replacement
                 columns.append(pa.array([number(name) for name in values.to_pylist()], field.type))
             elif treatment == REWRITTEN:
                 columns.append(pa.array(objects[field.name], field.type))
@@ -250,7 +250,7 @@ class _Writer:
 
     def _name(self, field: str, name: str) -> str | None:
         if field in _KINDS:
-            return self._names.of(_KINDS[field], name)
+            return self._names.replacement(_KINDS[field], name)
         return self._store(name)
 
     def _store(self, name: str) -> str | None:
@@ -274,7 +274,7 @@ class _Writer:
         if isinstance(content, Plan):
             return "plan", plan_fields(moved_plan(content, self._names, self._shift))
         if op == "PLAN":
-            return "plan", {"id": self._names.of("plan", content["id"]), "cancelled": True}
+            return "plan", {"id": self._names.replacement("plan", content["id"]), "cancelled": True}
         if op in ("ALTER", "REBUILD"):
             return "attributes", named_values(content, self._names)
         return "measured", self._measured(content)
@@ -282,21 +282,21 @@ class _Writer:
     def _measured(self, content: Mapping[str, Any]) -> dict[str, Any]:
         own = _only(content, _NUMBERS)
         if "smds" in content:
-            named = {self._names.of("queue manager", qmgr): values for qmgr, values in content["smds"].items()}
+            named = {self._names.replacement("queue manager", qmgr): values for qmgr, values in content["smds"].items()}
             own["smds"] = {qmgr: _only(values, MEASURED_SMDS) for qmgr, values in named.items()}
         if "scm" in content:
             own["scm"] = _only(content["scm"], MEASURED_SCM)
         if "queues" in content:
             own["queues"] = [self._queue(values) for values in content["queues"]]
         if "asked" in content:
-            own["asked"] = [self._names.of("queue manager", qmgr) for qmgr in content["asked"]]
+            own["asked"] = [self._names.replacement("queue manager", qmgr) for qmgr in content["asked"]]
         if content.get("resync") is True:
             own["resync"] = True
         return own
 
     def _queue(self, values: Mapping[str, Any]) -> dict[str, Any]:
         moved = {name: as_text(event_time(values[name]) + self._shift) for name in QUEUE_TIMES if name in values}
-        return {"name": self._names.of("queue", values["name"]), **_only(values, MEASURED_QUEUE), **moved}
+        return {"name": self._names.replacement("queue", values["name"]), **_only(values, MEASURED_QUEUE), **moved}
 
 
 def _only(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

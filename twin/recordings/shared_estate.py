@@ -73,30 +73,30 @@ def plan_fields(plan: Plan) -> dict[str, Any]:
 
 def named_values(values: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]:
     """Return attributes that numbers, words of MQ and names give, names replaced; others are left out."""
-    kept: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for attribute, value in values.items():
         kind = NAMES.get(attribute)
         if kind is not None and isinstance(value, str):
-            kept[attribute] = names.of(kind, value)
+            named[attribute] = names.replacement(kind, value)
         elif kind is not None and isinstance(value, tuple):
-            kept[attribute] = tuple(names.of(kind, name) for name in value)
+            named[attribute] = tuple(names.replacement(kind, name) for name in value)
         elif value is None or isinstance(value, int | float) or attribute in KEPT_WORDS:
-            kept[attribute] = value
-    return kept
+            named[attribute] = value
+    return named
 
 
 def _tables(estate: Estate, names: Pseudonyms) -> Iterator[str]:
     """Yield the lines of the tables."""
     groups: dict[str, list[str]] = {}
     for name, qmgr in estate.queue_managers.items():
-        yield from _table("queue_manager", names.of("queue manager", name), _own(qmgr, qmgr.rows, names))
+        yield from _table("queue_manager", names.replacement("queue manager", name), _own(qmgr, qmgr.rows, names))
         if qmgr.queue_sharing_group:
-            own = groups.setdefault(names.of("group", qmgr.queue_sharing_group), [])
-            own.append(names.of("queue manager", name))
+            own = groups.setdefault(names.replacement("group", qmgr.queue_sharing_group), [])
+            own.append(names.replacement("queue manager", name))
     for group, members in groups.items():
         yield from _table("queue_sharing_group", group, {"queue_managers": tuple(members)})
     for host, cores in estate.hosts.items():
-        yield from _table("host", names.of("host", host), {"cores": cores})
+        yield from _table("host", names.replacement("host", host), {"cores": cores})
     for store in estate.stores.values():
         yield from _tables_of(store, names)
         yield from _queues(store, estate.max_depths.get(store.name, {}), names)
@@ -111,7 +111,7 @@ def _tables_of(store: StoreConfig, names: Pseudonyms) -> Iterator[str]:
         for qmgr, dataset in store.smds.items():
             if dataset != Smds():
                 own = _own(dataset, Smds.rows, names)
-                yield from _table("smds", f"{name}/{names.of('queue manager', qmgr)}", own)
+                yield from _table("smds", f"{name}/{names.replacement('queue manager', qmgr)}", own)
     elif store.kind in _SECTIONS and not (isinstance(store, CouplingFacility) and store.size is None):
         key = f"{name.partition('/')[0]}/{store.psid}" if isinstance(store, PageSet) else name
         yield from _table(store.kind, key, _own(store, store.rows, names))
@@ -124,8 +124,8 @@ def _of_structure(store: Structure, names: Pseudonyms) -> dict[str, Any]:
     values = _own(store, LEVELS if store.known_by_levels else store.rows, names)
     if store.cf_level < 5 and not store.known_by_levels:
         rows = Structure.rows
-        kept = ("cf_level", "offload")
-        values = {name: value for name, value in values.items() if name in kept or not rows[name].mqsc}
+        plain = ("cf_level", "offload")
+        values = {name: value for name, value in values.items() if name in plain or not rows[name].mqsc}
     return values
 
 
@@ -134,19 +134,19 @@ def _queues(store: StoreConfig, depths: Mapping[str, int], names: Pseudonyms) ->
     for queue in store.queues:
         own: dict[str, Any] = {}
         if isinstance(store, Structure):
-            own["structure"] = names.of("structure", store.short_name)
-            owner = names.of("group", store.queue_sharing_group)
+            own["structure"] = names.replacement("structure", store.short_name)
+            owner = names.replacement("group", store.queue_sharing_group)
         elif isinstance(store, PageSet):
             own["storage_class"] = f"PS{store.psid:02d}"
-            owner = names.of("queue manager", store.queue_manager)
+            owner = names.replacement("queue manager", store.queue_manager)
         elif isinstance(store, QueueFile):
-            owner = names.of("queue manager", store.queue_manager)
+            owner = names.replacement("queue manager", store.queue_manager)
         else:
             continue
         if queue in depths:
             own["max_depth"] = depths[queue]
         if own:
-            yield from _table("queue", f"{owner}/{names.of('queue', queue)}", own)
+            yield from _table("queue", f"{owner}/{names.replacement('queue', queue)}", own)
 
 
 def _own(config: Any, rows: Table, names: Pseudonyms) -> dict[str, Any]:
@@ -175,15 +175,15 @@ def _policies(estate: Estate, names: Pseudonyms) -> Iterator[tuple[str, str]]:
         if isinstance(store, Structure) and store.cfrm_policy is not None:
             short = names.store(store).replace("/", "")
             size = -(-store.size // KIB)  # estate.toml has the size itself
-            by_policy.setdefault(names.of("policy", store.cfrm_policy), []).append(
+            by_policy.setdefault(names.replacement("policy", store.cfrm_policy), []).append(
                 f"  STRUCTURE NAME({short}) SIZE({size})"
             )
-    first = next(iter(by_policy), names.of("policy", "none"))
+    first = next(iter(by_policy), names.replacement("policy", "none"))
     for store in estate.stores.values():
         if not isinstance(store, CouplingFacility):
             continue
         own, others = names.store(store), store.others.items()
-        sizes = [(names.of("other structure", name), size // KIB) for name, size in others]
+        sizes = [(names.replacement("other structure", name), size // KIB) for name, size in others]
         lines = [f"  STRUCTURE NAME({name}) SIZE({size}) PREFLIST({own})" for name, size in sizes]
         if store.size is None:
             space = f" DUMPSPACE({store.dump_space // KIB})" if store.dump_space else ""
@@ -199,8 +199,8 @@ def _aliases(estate: Estate, names: Pseudonyms) -> Iterator[tuple[str, str]]:
     by_qmgr: dict[str, list[str]] = {}
     for route in estate.routes:
         if route.reported is not None and route.queue is not None and route.reported != route.queue:
-            alias, target = names.of("queue", route.reported), names.of("queue", route.queue)
-            own = by_qmgr.setdefault(names.of("queue manager", route.qmgr), [])
+            alias, target = names.replacement("queue", route.reported), names.replacement("queue", route.queue)
+            own = by_qmgr.setdefault(names.replacement("queue manager", route.qmgr), [])
             own.append(f"DEFINE QALIAS({alias}) TARGET({target})")
     for qmgr, lines in by_qmgr.items():
         yield qmgr, "\n".join(lines) + "\n"
@@ -214,7 +214,7 @@ def _moved(history: StoreHistory, names: Pseudonyms, shift: int) -> StoreHistory
             rise,
             began=rise.began + shift,
             ended=rise.ended + shift,
-            data_set=names.of("queue manager", rise.data_set) if rise.data_set else "",
+            data_set=names.replacement("queue manager", rise.data_set) if rise.data_set else "",
         )
         for rise in history.rises
     )

@@ -1,7 +1,7 @@
 """`python -m tests.tools.score.facts`: what the facts of who reads bring, with and without them on the same events.
 
 Plays each case of `tests.tools.score.readers` four times: the store known by events, or by levels every 30 seconds,
-without and with the facts. Prints the tables; `--write` writes them into facts.md, with the picture.
+without and with the facts. Prints the tables; `--write` writes them into its page, with the picture.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def _both(own: Sequence[KnownStore]) -> tuple[list[StorePages], list[StorePages]
 
 
 def section(cases: Sequence[FactsCase], command: str) -> str:
-    """Return the text of facts.md. command: what counted them."""
+    """Return the text of the page. command: what counted them."""
     filling = by_story(cases)
     stories = [f"| `{row[0]}` | {STORIES[row[0]][2]} |" for row in filling if row[0] in STORIES]
     real = sum(case.case.scenario not in STORIES for case in cases)

@@ -48,7 +48,7 @@ class Played:
         feed: its feed, of `KNOWN`.
         night: site, story, seed.
         is_calm: True if no put was refused.
-        error: of the median time to full half an hour before, as a share of it; None: none was known, or it was calm.
+        error: error of the median time to full half an hour before, as a share of it; None: not known, or a calm night.
         held: True if that time was from p10 to p90.
         resource, queue: those that fill first, as known then.
         lead_s: from the first page to the refused put, 0: none came; of a calm night more than 0 if one came.
@@ -144,14 +144,14 @@ def by_site(rows: list[Played]) -> Iterable[str]:
 
 def by_feed(rows: list[Played]) -> Iterable[str]:
     """Yield the table of what has to hold by feed, over all sites."""
-    of = {(row.feed, row.night): row for row in rows}
+    played = {(row.feed, row.night): row for row in rows}
     yield "| what is known | resource right | queue right | from p10 to p90 | later than alone | calm nights paged |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for feed in KNOWN:
         full = [row for row in rows if row.feed == feed and not row.is_calm]
         calm = [row for row in rows if row.feed == feed and row.is_calm]
-        truth = [of["all events", row.night] for row in full]
-        alone = [max(of[name, row.night].lead_s for name in ALONE) for row in full]
+        truth = [played["all events", row.night] for row in full]
+        alone = [max(played[name, row.night].lead_s for name in ALONE) for row in full]
         cells = [
             _share([row.resource == own.resource for row, own in zip(full, truth, strict=True) if own.resource]),
             _share([row.queue == own.queue for row, own in zip(full, truth, strict=True) if row.queue and own.queue]),

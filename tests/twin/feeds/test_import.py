@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.twin.feeds.conftest import ESTATE
 from tests.twin.feeds.samples import SMF, STATISTICS, SYSPRINT, activity, get, json_text, operation, put
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record
 from twin.errors import UsageError
@@ -88,7 +89,7 @@ def test_the_line_for_an_unknown_queue_makes_the_estate_take_it(tmp_path, estate
     (line,) = intake.lines_for_unknown()
     table, _, value = line.partition("add ")[2].partition("] ")
     path = tmp_path / "estate.toml"
-    path.write_text(f"{path.read_text(encoding='utf-8')}\n{table}]\n{value}\n", encoding="utf-8")
+    path.write_text(f"{ESTATE}\n{table}]\n{value}\n", encoding="utf-8")
     intake, replayed = imported(tmp_path, load_estate(path), "smf", data)
     assert (intake.aside, replayed.states["QSG1/APP1"].messages) == (0, 10)
 
