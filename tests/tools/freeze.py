@@ -45,6 +45,7 @@ _SIZES = (
 
 def output_of(*words: str) -> bytes:
     """Return what a command prints and its exit status."""
+    status: object
     out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
