@@ -28,7 +28,7 @@ _OTHER_TYPES = {
     "--spans",
     "--messages",
 }  # a URI for Spark; of a page set a rate for each length; numbers, names; the file, of `collect`; where from; a mix
-_OTHER_WORDS = {"--set"}  # `mqtwin simulate` has parameters of a scenario, the others attributes of a store
+_OTHER_WORDS = {"--set", "--messages"}  # parameters of a scenario, or attributes; a mix, or planned work
 
 
 class Option(NamedTuple):

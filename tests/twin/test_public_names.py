@@ -14,7 +14,7 @@ from twin.playback.replays import alert_table
 from twin.simulation import demo_estate_text
 from twin.testing import Driver
 
-WITH_ESTATE = {"Decoder", "Timeline", "at_moment", "commission", "open_store", "replay", "report"}
+WITH_ESTATE = {"find_plans", "Decoder", "Timeline", "at_moment", "commission", "open_store", "replay", "report"}
 WITH_ESTATE |= {"simulate"}
 
 

@@ -1,4 +1,4 @@
-"""Work that recurs: rises of a store at the same hour on most days of recordings, proposed as planned work.
+"""Rises at the same hour on most days of recordings, proposed as planned work.
 
     for proposal in twin.find_plans(["monday.arrow", "tuesday.arrow", "wednesday.arrow"], "estate.toml"):
         print(proposal.text)
@@ -230,11 +230,10 @@ def _put(times: Array, counts: Array, rise: _Rise, minute: int, duration: int) -
     """Return the messages put in the window in which a rise is."""
     begin = rise.begin - ((rise.minute - minute) % _DAY_MIN) * _MINUTE
     low, high = np.searchsorted(times, (begin, begin + duration * _MINUTE), side="right")
-    put: int = (counts[max(low, high - 1)] - counts[max(0, low - 1)]).item()
-    return max(1, put)
+    return max(1, int(counts[max(low, high - 1)] - counts[max(0, low - 1)]))
 
 
 def _rounded_up(number: int) -> int:
     """Return a number of two digits and zeros that is at least as large."""
-    step = 10 ** max(0, len(str(number)) - 2)
+    step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
