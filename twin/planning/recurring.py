@@ -1,10 +1,4 @@
-"""Rises at the same hour on most days of recordings, proposed as planned work.
-
-    for proposal in twin.find_plans(["monday.arrow", "tuesday.arrow", "wednesday.arrow"], "estate.toml"):
-        print(proposal.text)
-
-Described in docs/planned-work.md.
-"""
+"""Rises at the same hour on most days of recordings, proposed as planned work (docs/planned-work.md)."""
 
 from __future__ import annotations
 
