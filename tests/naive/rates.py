@@ -56,12 +56,12 @@ def errors_of(counts: Counts, span: int) -> list[tuple[float, Says]]:
     last = len(counts) - span
     for origin in range(max(1, len(counts) - SCORED), last + 1):
         came = mean_of(counts, origin, span)
-        foretold = says(counts, origin, span, least)
+        predicted = says(counts, origin, span, least)
         if came is None:
             rows.append((0.5 ** ((last - origin) / DAY), [None] * 5))
             continue
         log_came = math.log(max(came, least))
-        errors = [None if value is None else value - log_came for value in foretold]
+        errors = [None if value is None else value - log_came for value in predicted]
         rows.append((0.5 ** ((last - origin) / DAY), errors))
     return rows
 

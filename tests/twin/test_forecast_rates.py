@@ -133,7 +133,7 @@ def test_where_days_do_not_repeat_the_experts_cost_nothing() -> None:
     for size in range(2 * DAY, 5 * DAY, 2):
         trusted, sums = known_trust(counts[:size]), rates.sums_of(np.array(counts[:size], float))
         for number, span in enumerate(SPANS[:4]):
-            says = rates.foretold(sums, np.array([size]), span, trusted.least)[:, 0]
+            says = rates.predict(sums, np.array([size]), span, trusted.least)[:, 0]
             came = np.log(np.mean(counts[size : size + span]))
             errors[0].append(says[NOW] - came)
             errors[1].append(float(trusted.weights[:, number] @ np.nan_to_num(says)) - came)

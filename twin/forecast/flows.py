@@ -264,11 +264,11 @@ def futures(
     overlap = max(block, int(lengths[-1]))  # the longest
     first = n + overlap + 1
     second, others = (0, 0) if now.whole is None else (first, whole.shape[0])
-    hours, foretold = None, np.empty((kernel.HOURS, 0))
+    hours, predicted = None, np.empty((kernel.HOURS, 0))
     if trusted is not None:
         middle = np.cumsum(lengths) - lengths / 2
         hours = expected(*trusted, now.put * HALF_HOUR_TICKS, middle)
-        foretold = np.stack([hours.factor, hours.now, hours.persistent, _spread_of_puts(hours, lengths, middle)])
+        predicted = np.stack([hours.factor, hours.now, hours.persistent, _spread_of_puts(hours, lengths, middle)])
     drawn = kernel.Drawn(
         cumulated=np.empty((first + others + overlap + 1 if second else first, lanes.size)),
         trend=np.empty((lengths.size, lanes.size)),
@@ -284,7 +284,7 @@ def futures(
     bins, rise = now.bins.take(lanes, axis=1), whole.take(lanes, axis=1)
     present = kernel.Present(bins, now.net, now.spread, now.service, now.held, rise, now.lasts)
     weights = fill.weights.take(some)
-    kernel.draw(present, weights, sizes, lengths, foretold, _PACES[:PATHS], np.uint64(seed), second, drawn)
+    kernel.draw(present, weights, sizes, lengths, predicted, _PACES[:PATHS], np.uint64(seed), second, drawn)
     if planned:
         added, left = planned_trend(planned, lengths, now.bins[:, :CLASSES].mean(axis=0))
         drawn.trend[:, : some.size] += added[:, some]

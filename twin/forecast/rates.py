@@ -130,7 +130,7 @@ def trust(counts: bytes) -> Trust | None:
     for number, span in enumerate(SPANS):
         origins = np.arange(max(1, puts.size - _SCORED), puts.size - span + 1)
         came = np.log(np.maximum(_mean_of(sums, origins, span), least))
-        errors = foretold(sums, origins, span, least) - came
+        errors = predict(sums, origins, span, least) - came
         weights[:, number], spread[number] = _weigh(errors, span)
     around = np.arange(puts.size - 1, puts.size + SPANS[-1] + 2)
     usual, days = _usual(sums, around, 1)
@@ -161,7 +161,7 @@ def wandering(counts: bytes) -> Array | None:
     variance = np.zeros(len(SPANS))
     for number, span in enumerate(SPANS):
         origins = np.arange(1, puts.size - span + 1)
-        errors = foretold(sums, origins, span, least)[NOW] - np.log(np.maximum(_mean_of(sums, origins, span), least))
+        errors = predict(sums, origins, span, least)[NOW] - np.log(np.maximum(_mean_of(sums, origins, span), least))
         errors = errors[np.isfinite(errors)]
         if errors.size >= span + _LEAST_WANDERED // 2:
             variance[number] = (float(errors @ errors) + _STEADY) / (errors.size + 1)
@@ -194,7 +194,7 @@ def sums_of(puts: Array) -> Array:
     return sums
 
 
-def foretold(sums: Array, origins: Array, span: int, least: float) -> Array:
+def predict(sums: Array, origins: Array, span: int, least: float) -> Array:
     """Return f8[EXPERTS, n], the logarithm of the puts a half hour that each expert predicts; NaN: it cannot.
 
     Args:

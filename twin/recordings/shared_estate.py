@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, StoreConfig, Structure
 from twin.estate.attributes import LEVELS
 from twin.estate.model import Smds
 from twin.estate.past_rises import StoreHistory, history_text
-from twin.estate.planned import Plan
+from twin.estate.planned import Plan, planned_text
 from twin.estate.rows import Table
 from twin.estate.sources import toml_string
 from twin.recordings.pseudonyms import Pseudonyms, moved_plan
@@ -47,8 +49,8 @@ def shared_texts(estate: Estate, names: Pseudonyms, shift: int) -> dict[str, byt
         head += ["", "[site]", f"zone = {toml_string(estate.site.zone)}"]
     for store, plans in estate.planned.items():
         for plan in plans:
-            head += ["", "[[planned]]", f'store = "{names.store(estate.stores[store])}"']
-            head += [f"{name} = {_value(value)}" for name, value in plan_fields(moved_plan(plan, names, shift)).items()]
+            content = plan_fields(moved_plan(plan, names, shift))
+            head += ["", planned_text(names.store(estate.stores[store]), content)]
     text = "\n".join((*head, *tables)) + "\n"
     return {"estate.toml": text.encode(), **files}
 
@@ -207,8 +209,6 @@ def _aliases(estate: Estate, names: Pseudonyms) -> Iterator[tuple[str, str]]:
 
 
 def _moved(history: StoreHistory, names: Pseudonyms, shift: int) -> StoreHistory:
-    from msgspec.structs import replace
-
     rises: Iterable[Any] = (
         replace(
             rise,
