@@ -45,7 +45,7 @@ from twin.recordings.shared_estate import KEPT_WORDS, NAMES
 from twin.simulation import demo_estate, make_scenario, scenarios, simulate
 
 KEY = bytes(range(32))
-MINUTES = 26
+MINUTES = 16
 START = datetime(2026, 11, 20, 0, 0, tzinfo=UTC)
 JOINED = Path(__file__).parents[3] / "shared" / "fixtures" / "joined"
 needs_fixtures = pytest.mark.skipif(not JOINED.exists(), reason="no recordings at ../shared/fixtures/joined")
@@ -283,14 +283,37 @@ def _estate_of(name: str, folder: Path) -> Path:
         except UsageError:
             continue
         return own
-    (folder / "estate.toml").write_text(ESTATE_OF_OTHERS)
+    (folder / "estate.toml").write_text(ESTATE_OF_SCM if name.startswith("scm") else ESTATE_OF_OTHERS)
     return folder / "estate.toml"
 
+
+ESTATE_OF_SCM = """
+schema = 1
+[coupling_facility.CFHARD]
+size = "4G"
+scm = "24M"
+[queue_sharing_group.PAYG]
+queue_managers = ["PAY1", "PAY2"]
+""" + "".join(
+    f"""
+[structure."PAYG/{name}"]
+coupling_facility = "CFHARD"
+size = "16M"
+scm_max_size = "24M"
+offld1_sz = "64K"
+offld2_sz = "64K"
+offld3_sz = "64K"
+[queue."PAYG/{name}.IN"]
+structure = "{name}"
+"""
+    for name in ("LEDGER", "CARDS")
+)
 
 ESTATE_OF_OTHERS = """
 schema = 1
 [page_set."PAY1/4"]
 pages = 20000
+expand = "NONE"
 [queue_manager.PAY1]
 [storage_class."PAY1/SLOW"]
 page_set = 4
@@ -413,7 +436,7 @@ def test_the_command_says_what_is_shared_and_how_to_ask_for_help(
     words = ["--key-file", str(tmp_path / "key"), "--names", str(tmp_path / "names.json")]
     assert main(["share", str(recording), "-o", str(tmp_path / "shared"), *words]) == 0
     printed = capsys.readouterr().out
-    assert " events of 4 stores over 0.4 h, in the zone Europe/Zurich, with 52 ids; 27 events that" in printed
+    assert " events of 4 stores over 0.3 h, in the zone Europe/Zurich, with 32 ids; 17 events that" in printed
     assert "to ask for help, send the folder with the command that you ran" in printed
     names = msgspec.json.decode((tmp_path / "names.json").read_bytes())
     assert Pseudonyms(KEY).replacement("queue", "LEDGER.IN") in names
