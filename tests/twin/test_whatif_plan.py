@@ -77,7 +77,7 @@ def test_planned_work_needs_a_window_ahead_and_no_other_traffic(moment: Moment) 
         UsageError, match=r"plan OLD has no window that begins after 2026-01-01T00:1.*; expected: one ahead"
     ):
         what_if(moment, plan=old)
-    with pytest.raises(UsageError, match="traffic beside plan; expected: one of the two"):
+    with pytest.raises(UsageError, match="1 plans beside a change of traffic; expected: one of the two"):
         what_if(moment, traffic=Traffic(gets=0), plan=plan(moment, "22:00", "04:00", messages=1))
     nightly = Plan(id="N", rrule="FREQ=DAILY;BYHOUR=2", duration_s=60.0, messages=1)
     assert what_if(moment, plan=nightly).planned[0].begins == "2026-01-01T02:00:00.000000Z"

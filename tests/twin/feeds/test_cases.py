@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
-from tests.cases import FEEDS, estate_of, folders, given, pages_of, read
+from tests.cases import FEEDS, estate_of, folders, outcome, pages_of, read
 from tests.support.profile import examples
 from twin.events import Decoder
 from twin.feeds import Event, Page
@@ -27,7 +27,7 @@ def texts(events: list[Event]) -> set[bytes]:
 
 @of_all
 def test_the_files_of_a_site_give_these_events_and_complaints(folder: Path) -> None:
-    own = given(folder)
+    own = outcome(folder)
     if not (folder / "facts").exists():
         del own["facts"]
     files = {name: folder / name for name in own}
