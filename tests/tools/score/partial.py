@@ -11,7 +11,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,8 +36,13 @@ STORIES = {
     "queue file": ("getter-outage", "queue-file-growth", "slow-consumer", "levelling-fill", "burst"),
 }
 KNOWN = {"all events": EVENTS, **FEEDS, "1 % and levels": Feed(share=0.01)}
+NOTHING = Feed(share=0.0, every=0)
 _SUDDEN = {"burst"}  # stories that begin within half an hour of the refused put: before it nothing could be known
-ALONE = ("all events", "levels")
+
+
+def alone(feed: Feed) -> tuple[Feed, Feed]:
+    """Return the events of a feed without its measurements, and these without the events."""
+    return Feed(share=feed.share, by=feed.by, every=0), replace(feed, share=0.0, by="message", resync=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Played:
     """A night as a site with one feed saw it.
 
     Attributes:
-        feed: its feed, of `KNOWN`.
+        feed: what that site knew.
         night: site, story, seed.
         is_calm: True if no put was refused.
         error: error of the median time to full half an hour before, as a share of it; None: not known, or a calm night.
@@ -54,7 +59,7 @@ class Played:
         lead_s: from the first page to the refused put, 0: none came; of a calm night more than 0 if one came.
     """
 
-    feed: str
+    feed: Feed
     night: tuple[str, str, int]
     is_calm: bool
     error: float | None = None
@@ -79,14 +84,15 @@ def play(night: tuple[str, str, int]) -> list[Played]:
         )
         known = folder / "known.arrow"
         rows = []
-        for feed, own in KNOWN.items():
-            write_known(recording, known, own)
+        parts = {part for feed in KNOWN.values() for part in (feed, *alone(feed))}
+        for feed in parts - {NOTHING}:
+            write_known(recording, known, feed)
             rows.append(_played(feed, night, known, estate, store, first_full))
         return rows
 
 
 def _played(
-    feed: str, night: tuple[str, str, int], known: Path, estate: twin.Estate, store: str, first_full: int | None
+    feed: Feed, night: tuple[str, str, int], known: Path, estate: twin.Estate, store: str, first_full: int | None
 ) -> Played:
     if first_full is None:
         pages = _pages(twin.replay(known, estate), store)
@@ -131,7 +137,7 @@ def by_site(rows: list[Played]) -> Iterable[str]:
     """Yield the table of errors and leads by feed and site: medians over the nights that fill."""
     yield "| what is known | " + " | ".join(SITES) + " |"
     yield "| --- |" + " ---: |" * len(SITES)
-    for feed in KNOWN:
+    for title, feed in KNOWN.items():
         cells = []
         for site in SITES:
             own = [row for row in rows if (row.feed, row.night[0], row.is_calm) == (feed, site, False)]
@@ -139,7 +145,7 @@ def by_site(rows: list[Played]) -> Iterable[str]:
             error = f"{100 * statistics.median(errors):.0f} %" if errors else "-"
             lead = f"{statistics.median(row.lead_s for row in own) / _MINUTE_S:.0f} min" if own else "-"
             cells.append(f"{error}, {lead}")
-        yield f"| {feed} | " + " | ".join(cells) + " |"
+        yield f"| {title} | " + " | ".join(cells) + " |"
 
 
 def by_feed(rows: list[Played]) -> Iterable[str]:
@@ -147,19 +153,19 @@ def by_feed(rows: list[Played]) -> Iterable[str]:
     played = {(row.feed, row.night): row for row in rows}
     yield "| what is known | resource right | queue right | from p10 to p90 | later than alone | calm nights paged |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-    for feed in KNOWN:
+    for title, feed in KNOWN.items():
         full = [row for row in rows if row.feed == feed and not row.is_calm]
         calm = [row for row in rows if row.feed == feed and row.is_calm]
-        truth = [played["all events", row.night] for row in full]
-        alone = [max(played[name, row.night].lead_s for name in ALONE) for row in full]
+        truth = [played[EVENTS, row.night] for row in full]
+        better = [max(played[part, row.night].lead_s for part in alone(feed) if part != NOTHING) for row in full]
         cells = [
             _share([row.resource == own.resource for row, own in zip(full, truth, strict=True) if own.resource]),
             _share([row.queue == own.queue for row, own in zip(full, truth, strict=True) if row.queue and own.queue]),
             _share([row.held for row in full if row.error is not None and row.night[1] not in _SUDDEN]),
-            _share([row.lead_s < lead - _LATER_S for row, lead in zip(full, alone, strict=True)]),
+            _share([row.lead_s < lead - _LATER_S for row, lead in zip(full, better, strict=True)]),
             _share([row.lead_s > 0 for row in calm]),
         ]
-        yield f"| {feed} | " + " | ".join(cells) + " |"
+        yield f"| {title} | " + " | ".join(cells) + " |"
 
 
 def _share(holds: list[bool]) -> str:
@@ -181,9 +187,10 @@ def main(arguments: list[str] | None = None, show: Callable[[str], object] = pri
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         for own in pool.map(play, nights):
             rows += own
+            played = {row.feed: row for row in own}
             leads = ", ".join(
-                f"{row.feed} {row.lead_s / _MINUTE_S:.0f}" + ("" if row.error is None else f" ({row.error:+.0%})")
-                for row in own
+                f"{title} {row.lead_s / _MINUTE_S:.0f}" + ("" if row.error is None else f" ({row.error:+.0%})")
+                for title, row in ((title, played[feed]) for title, feed in KNOWN.items())
             )
             show(f"<!-- {' '.join(map(str, own[0].night))}, {'calm' if own[0].is_calm else 'full'}: {leads} -->")
     for line in (*by_site(rows), "", *by_feed(rows)):
