@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from kernels import forecast, meter_rows, page_set, pools, queue_file
+from kernels import forecast, meter_rows, storage
 from kernels.clock import MINUTE_TICKS, SECOND, TICK
-from kernels.layout import NEVER, PAGE_SET, STRUCTURE, Store
+from kernels.layout import NEVER, Store
 from kernels.meter_rows import CLASSES, DATA_SETS, TOTAL_TIDE
 from kernels.meters import class_of
 from twin.alerts.readers import Readers
@@ -504,17 +504,5 @@ def with_space(store: Store, fill: FillModel, length: int) -> FillModel:
     if float(puts[size::CLASSES].sum()) > 0.5:
         return fill
     classes = fill.classes.copy()
-    classes[size, forecast.PUT_SPACE] = _space_of(store, length)
+    classes[size, forecast.PUT_SPACE] = storage.space_of(store, length)
     return replace(fill, classes=classes)
-
-
-def _space_of(store: Store, length: int) -> float:
-    """Return the elements, pages or blocks of a message, to within what a very long one takes besides."""
-    params = store.params[0]
-    if params["kind"] == STRUCTURE:
-        return -(-(length + pools.MESSAGE_OVERHEAD) // pools.ELEMENT_BYTES)
-    if params["kind"] != PAGE_SET:
-        return -(-(length + queue_file.HEADER) // queue_file.BLOCK_BYTES)
-    if length > page_set.SHORT:
-        return -(-(length + page_set.HEADER) // page_set.SEGMENT)
-    return (length + page_set.HEADER + page_set.CONTROL) / page_set.PAGE_SPACE if params["packs"] == 1 else 1.0

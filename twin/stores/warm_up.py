@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, meters, pools, queue_file, ticks
+from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, meters, pools, queue_file, storage, ticks
 from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
 from kernels.meter_rows import STOCK_SHIFT
 from twin.conditions import SCM, Condition, Pool, Resource
@@ -126,7 +126,8 @@ def _decode(decoder: Decoder) -> None:
 
 
 def _look(twin: MessageStore, resources: Iterable[Resource]) -> None:
-    """Look at every resource as an open alert does."""
+    """Look at every resource as an open alert does, and at what a message of planned work takes."""
+    storage.space_of(twin.tables.store, 1)
     for resource in resources:
         twin.view(resource).is_over(Condition.FULL, 0)
 
