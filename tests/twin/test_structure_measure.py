@@ -33,3 +33,14 @@ def test_baseline_and_drift_outlast_a_restart_of_the_twin() -> None:
     before = driver.get(count=2)
     assert driver.reopen().state() == before
     assert driver.get()["ents_used"] == 7
+
+
+@pytest.mark.parametrize("qmgrs", [1, 2, 3, 7])
+def test_a_sample_is_corrected_however_many_queue_managers_put(qmgrs: int) -> None:
+    names = tuple(f"QM{number:02d}" for number in range(1, qmgrs + 1))
+    driver = TwinDriver(size=40_000_000, queue_managers=names)
+    for name in names:
+        driver.put(count=30, qmgr=name)
+    for ents in (600, 700, 800):
+        state = driver.measure(ents_used=ents * qmgrs)
+    assert state["ents_used"] == 800 * qmgrs

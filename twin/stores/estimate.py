@@ -390,7 +390,7 @@ class _Mix(NamedTuple):
         if sizes.sum() >= MANY:
             by_owner, least = known["puts"].sum(1), np.maximum(sizes, 1e-9)
             space, pages = known["puts_space"].sum(0) / least, known["puts_pages"].sum(0) / least
-            held = store.stocks["held"].reshape(-1, CLASSES)[: owners + 1].sum(0).astype(np.float64)
+            held = store.stocks["held"][: (owners + 1) * CLASSES].reshape(-1, CLASSES).sum(0).astype(np.float64)
             if held.sum() >= MANY:  # what stays may be longer than what only passes
                 sizes = held
                 usual = float(sizes @ space) / sizes.sum()
