@@ -173,7 +173,7 @@ def test_the_page_shows_what_a_structure_needs_without_scm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
-    printed = printed_by((3, 4), Path("friday.arrow"), capsys)
+    printed = printed_by((5, 6), Path("day.arrow"), capsys)
     assert set(lines_shown(4)) <= set(printed) and len(lines_shown(4)) > 10
 
 
@@ -275,9 +275,9 @@ def one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `mqtwin advise` find and prove its advice once: a second run gives the same, and takes seconds."""
     module, answers = importlib.import_module("deploy.commands.advise"), {}
 
-    def answer(name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def answer(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         if name not in answers:
-            answers[name] = function(*args)
+            answers[name] = function(*args, **options)
         return answers[name]
 
     for name in ("find_advice", "prove"):

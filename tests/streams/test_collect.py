@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -140,7 +141,11 @@ class Scripted:
         return Position(source=self.name, offsets={"0": self.page_count})
 
 
-def dds_report(second=0, elements=3):
+_DDS_TIME = "%Y%m%d%H%M%S"
+
+
+def dds_report(second=0, elements=3, end=None, **columns):
+    end = end or datetime(2026, 11, 20, 12, 0, second, tzinfo=UTC)
     row = {
         "CFAPSTRU": "QSG1APP1",
         "CFAPTYPE": "LIST",
@@ -148,6 +153,7 @@ def dds_report(second=0, elements=3):
         "CFAPSYS": "*ALL",
         "CFAILEL": "9",
         "CFAILEM": str(elements),
+        **columns,
     }
     return {
         "report": [
@@ -155,7 +161,7 @@ def dds_report(second=0, elements=3):
                 "columnHeaders": {"col": [{"type": "T", "value": name} for name in row]},
                 "metric": {"id": "CFACT"},
                 "row": [{"refno": 1, "col": list(row.values())}],
-                "timeData": {"utcStart": "20261120115900", "utcEnd": f"202611201200{second:02}"},
+                "timeData": {"utcStart": f"{end - timedelta(minutes=1):{_DDS_TIME}}", "utcEnd": f"{end:{_DDS_TIME}}"},
             }
         ]
     }

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
@@ -20,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from playwright.sync_api import expect, sync_playwright
 
 from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import AlertReader, TopicReader
 from streams.kafka.topics import Topics
 from tests.mqweb import Certificates, MqwebServer, User
 from tests.streams.test_collect import dds_report, server
@@ -30,6 +31,8 @@ from tests.support.queue_managers import System
 from tests.support.spans import request_of
 from tests.support.surfaces import wait_until
 from twin import demo_estate
+from twin.conditions import PAGE, Condition
+from twin.records import AlertData
 from twin.records.states import StateRecord
 
 pytestmark = [pytest.mark.nightly, pytest.mark.system]
@@ -236,20 +239,45 @@ def test_spans_of_5_percent_and_rmf_join_the_levels(site: Site, tmp_path: Path, 
     site.spans.touch()
 
     def rmf(path: str) -> tuple[int, bytes]:
-        return 200, json.dumps(dds_report(elements=4_321) if "CFACT" in path else {"report": []}).encode()
+        if "CFACT" not in path:
+            return 200, b'{"report": []}'
+        used, most = (site.system.levels[STORE][name] for name in ("ents_used", "ents_max"))
+        columns = {"CFAILEL": str(most), "CFAIMAE": str(6 * most), "CFAICUE": str(2 * used)}
+        return 200, json.dumps(dds_report(elements=used, end=datetime.now(UTC), **columns)).encode()
 
     with server(rmf) as (url, requests):
         site.login += ("--spans", str(site.spans), "--dds", f"PLEX1={url}", "--no-console")
         run = start()
         broker = run.wait_for("broker up: ").rpartition(" ")[2]
         run.wait_for("first state after ")
-        wait_until(lambda: bool(state_of(broker).coverage), PATIENCE_S)
-        coverage = (state_of(broker).coverage or {})["ORDERS"].puts_seen
-        assert coverage is not None and coverage.low < 0.05 < coverage.high < 0.1
         wait_until(lambda: "elems_used" in state_of(broker).measured, PATIENCE_S)
+        page = page_of(broker)
+        assert (page.store, page.resource, [filler.queue for filler in page.fillers]) == (STORE, "entries", ["ORDERS"])
+
+        def is_known() -> bool:  # the first measurements are later than the spans of their time
+            seen = state_of(broker).coverage
+            puts = seen["ORDERS"].puts_seen if seen else None
+            return puts is not None and puts.low < 0.05 < puts.high < 0.1
+
+        wait_until(is_known, PATIENCE_S)
         run.stop()
     assert any("resource=%2CPLEX1%2CSYSPLEX" in path for path, _ in requests)
     assert list((tmp_path / "site").glob("position-otlp-*.json")) and list((tmp_path / "site").glob("position-dds-*"))
+
+
+def page_of(address: str) -> AlertData:
+    """Return the first page that says when the store is full."""
+    pages: list[AlertData] = []
+    with AlertReader({"bootstrap.servers": address}, Topics(), from_beginning=True) as reader:
+
+        def is_there() -> bool:
+            alerts = [record.data for record in reader.read(0.5)]
+            pages.extend(own for own in alerts if (own.condition, own.level) == (Condition.FULL_FORECAST, PAGE))
+            return bool(pages)
+
+        wait_until(is_there, PATIENCE_S)
+    print(pages[0])
+    return pages[0]
 
 
 def look_at(address: str) -> None:
