@@ -276,7 +276,6 @@ def page_of(address: str) -> AlertData:
             return bool(pages)
 
         wait_until(is_there, PATIENCE_S)
-    print(pages[0])
     return pages[0]
 
 
