@@ -65,6 +65,7 @@ COMMANDS = {
     "start": ("deploy.commands.start:start", "Show the files of a site: an estate, a recording, and the console."),
     "state": ("deploy.commands.state:state", "Print the state records in a checkpoint, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "Run the streaming job: events in, alerts and states out."),
+    "tune": ("deploy.commands.tune:tune", "Try on recordings how needless a call may be, and what that brings."),
     "warm": ("deploy.commands.warm:warm", "Learn from recordings how the rises of stores ended."),
     "whatif": ("deploy.commands.whatif:whatif", "Compare when a store is full with other settings or traffic."),
 }
@@ -74,7 +75,7 @@ JOBS = {
     "Look": ("demo", "start", "console", "replay", "report", "state"),
     "Run": ("stream", "collect", "broker", "record", "publish", "import", "share", "checkpoint", "doctor"),
     "Plan": ("estate", "plan", "whatif", "advise", "size"),
-    "Watch": ("alerts", "acknowledge", "acted", "commission"),
+    "Watch": ("alerts", "acknowledge", "acted", "tune", "commission"),
     "Test": ("simulate", "warm"),
     "Serve": ("export", "bridge"),
 }

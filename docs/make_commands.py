@@ -30,6 +30,7 @@ _PAGES = {
     "checkpoint": "operations.md#checkpoint",
     "collect": "feeds.md#live-collection",
     "commission": "commission.md",
+    "tune": "forecast.md#when-a-page-pays",
     "console": "console.md",
     "estate": "estate.md",
     "export": "surfaces.md#metrics",

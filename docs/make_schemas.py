@@ -630,7 +630,8 @@ def _forecast_table() -> str:
     """Return the attributes of forecasts, which every store that is forecast has."""
     texts = texts_of(ForecastSettings)
     defaults = {own.name: own.default for own in dataclasses.fields(ForecastSettings)}
-    rows = [[f"`{name}`", f"{defaults[name]:g}", texts[name]] for name in FORECAST]
+    words = {None: "that of `[alerts]`, else 1.5"}
+    rows = [[f"`{name}`", words.get(defaults[name]) or f"{defaults[name]:g}", texts[name]] for name in FORECAST]
     return _table(("attribute", "default", "meaning"), rows)
 
 

@@ -13,6 +13,7 @@
 | `find_plans` | `twin.planning.recurring` | what recurs in recordings, as planned work |
 | `hindsight` | `twin.planning.proof` | would other settings from a past moment on have held? |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
+| `tune` | `twin.reporting.tuning` | pages of recordings by what a saved filling is worth |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from twin.playback.replays import Replayed, replay
     from twin.playback.timeline import Timeline
     from twin.reporting.report import report
+    from twin.reporting.tuning import tune
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
     from twin.stores.open import open_store
 
@@ -78,6 +80,7 @@ _MODULES = {
     "report": "reporting.report",
     "scenarios": "simulation",
     "simulate": "simulation",
+    "tune": "reporting.tuning",
     "what_if": "planning.whatif",
 }
 
@@ -106,6 +109,7 @@ __all__ = [
     "report",
     "scenarios",
     "simulate",
+    "tune",
     "what_if",
 ]
 

@@ -115,6 +115,7 @@ RUNS: Mapping[str, list[str]] = {
     "simulate": ["burst", "--estate", "MISTYPED"],
     "start": ["MISTYPED", "--no-console"],
     "stream": ["--estate", "MISTYPED", "--checkpoint", "ck", *KAFKA],
+    "tune": ["--recording", "MISTYPED", "--estate", "ESTATE"],
     "warm": ["--recording", "MISTYPED", "--estate", "ESTATE"],
     "whatif": ["QSG1/APP1", "--estate", "ESTATE", "--recording", "MISTYPED"],
 }

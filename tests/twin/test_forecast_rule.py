@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from twin.estate import ForecastSettings
-from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_worth_a_page
+from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_worth_a_page, paying
 
 CONFIG = ForecastSettings(forecast_probability=0.4, forecast_lead_s=1800.0)
 NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
@@ -73,6 +75,32 @@ def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -
         asked._replace(is_asked=False),
     ):
         assert not is_worth_a_page(other, CONFIG)
+
+
+@pytest.mark.parametrize("limit", [0.65, 0.7, 0.75, 0.9, 0.92])
+def test_the_odds_that_a_page_needs_fall_as_a_saved_filling_is_worth_more(limit: float) -> None:
+    assert paying(limit, 1.5) == limit  # to the last bit: the choice of an estate that makes none
+    odds = [paying(limit, needless) / (1 - paying(limit, needless)) for needless in (0.5, 1.5, 4.0)]
+    assert odds == pytest.approx([3 * odds[1], odds[1], odds[1] * 1.5 / 4])
+
+
+@pytest.mark.parametrize(
+    ("choice", "watch", "needed"),
+    [
+        ({}, 0.5, 0.75),
+        ({"policy": "balanced"}, 0.5, 0.75),
+        ({"policy": "quiet"}, 0.5, 0.9),  # a watch wakes nobody
+        ({"policy": "early"}, 0.273, 0.53),
+        ({"needless_per_saved": 6.0}, 0.2, 0.429),
+    ],
+)
+def test_a_site_that_pays_more_for_a_filling_is_warned_sooner(
+    choice: dict[str, Any], watch: float, needed: float
+) -> None:
+    config, times = ForecastSettings(**choice), (450.0, 900.0, 1800.0)
+    for above, holds in ((0.01, True), (-0.01, False)):
+        assert is_danger(0.0, watch + above, times, config) is holds
+        assert is_worth_a_page(page(needed + above), config) is holds
 
 
 def page(

@@ -57,7 +57,8 @@ STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 
 CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, digits and . _ %")
 
 
-FORECAST = {name: row for name, row in ForecastSettings.rows.items() if name.startswith("forecast_")}
+CHOICE = {name: ForecastSettings.rows[name] for name in ("needless_per_saved", "policy")}
+FORECAST = {name: row for name, row in ForecastSettings.rows.items() if name.startswith("forecast_")} | CHOICE
 _OF_LEVELS = {"coupling_facility", "size", "init_size", "full_threshold", "allow_auto_alter", *FORECAST}
 LEVELS: Table = {name: row for name, row in Structure.rows.items() if name in _OF_LEVELS}  # of one without queues
 STORAGE_CLASS: Table = {"page_set": Attribute(whole(0, 99), mqsc="PSID")}

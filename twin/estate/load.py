@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from twin.estate.advice import warnings
 from twin.estate.errors import EstateError, Problems, known_hint, show
-from twin.estate.model import StoreConfig
+from twin.estate.model import ForecastSettings, StoreConfig
 from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
 from twin.estate.past_rises import read_history
 from twin.estate.planned import MAX_PLANS, Cancelled, Plan, read_plan
@@ -78,7 +79,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         raise EstateError(
             f"{file}: it describes no store; describe a structure, page set, queue file or uniform cluster"
         )
-    stores = dict(sorted(stores.items()))
+    stores = {name: _with_choice(sources, config) for name, config in sorted(stores.items())}
     planned = _planned(sources, stores)
     problems.raise_all()
     holding = [*in_structures.items(), *in_page_sets.items()]
@@ -100,6 +101,17 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         planned=planned,
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
+
+
+def _with_choice(sources: Sources, config: StoreConfig) -> StoreConfig:
+    """Return a store with the choice of the table [alerts] where it has none of its own; errors are collected."""
+    if not isinstance(config, ForecastSettings):
+        return config
+    own = (config.needless_per_saved, config.policy)
+    if None not in own:
+        wrong = "needless_per_saved and policy are the same choice; keep one of them"
+        sources.problems.messages.append(f"{sources.toml.file}: {config.name}: {wrong}")
+    return replace(config, needless_per_saved=sources.toml.needless) if own == (None, None) else config
 
 
 def _planned(sources: Sources, stores: Mapping[str, StoreConfig]) -> dict[str, tuple[Plan, ...]]:

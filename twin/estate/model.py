@@ -59,6 +59,8 @@ _GROUP_LETTERS = 4  # of a queue-sharing group in the CFRM policy [IBM MQ 9.2 DE
 
 DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
 
+BALANCED = "balanced"
+POLICIES = {"quiet": 0.5, BALANCED: 1.5, "early": 4.0}  # needless calls that a saved filling is worth [assumed]
 Offload = Literal["SMDS", "DB2", "NONE"]
 _FACILITY = Form(FACILITY_NAME, FACILITY_NAME)
 _RULE_SIZE = Form(size(0, RULE_OFF), with_unit(KIB, 0, 64, "K"), BYTES, lambda size: f"{size // KIB}K")
@@ -174,6 +176,18 @@ class ForecastSettings(Store):
     forecast_probability: float = assumed(Form(number(0, 1)), default=0.5)
     """Minimum probability of full within an hour for a watch to open 15 minutes before; less with less time left,
     more with more; earlier than an hour before, 0.9 within the horizon [fitted]."""
+    needless_per_saved: float | None = assumed(Form(number(0, 1000)), default=None)
+    """Needless calls that one filling heard in time is [worth](forecast.md#when-a-page-pays): the more, the earlier
+    and the more often it pages."""
+    policy: str | None = assumed(choice(*POLICIES), default=None)
+    """The same in a word: quiet (0.5), balanced (1.5) or early (4)."""
+
+    @property
+    def needless(self) -> float:
+        """Needless calls that one filling heard in time is worth."""
+        if self.needless_per_saved is not None:
+            return self.needless_per_saved
+        return POLICIES[self.policy or BALANCED]
 
 
 @described

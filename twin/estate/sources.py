@@ -17,18 +17,18 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, SECTIONS, Section, suggest_key
+from twin.estate.attributes import CFRM_POLICY_NAME, CHOICE, GROUP_NAME, SECTIONS, Section, suggest_key
 from twin.estate.cfrm import Policies
 from twin.estate.checks import QMGR_NAME, Check, SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, did_you_mean, show
-from twin.estate.model import QueueManager, Site
+from twin.estate.model import POLICIES, QueueManager, Site
 from twin.estate.mqsc import Definitions, Owner, Surroundings
 from twin.estate.runbook import ActionRow, read_runbook
 from twin.listings import decode, has_lines
 from twin.units import zone_of
 
 SCHEMA = 1
-_TOP = ("schema", "history", "import", "planned", "site")
+_TOP = ("schema", "alerts", "history", "import", "planned", "site")
 _OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
 
 _DEEP = re.compile(
@@ -87,6 +87,7 @@ class TomlEstate:
     site: Site = field(default_factory=Site)
     runbook: tuple[ActionRow, ...] = ()
     planned: tuple[Mapping[str, Any], ...] = ()  # tables of [[planned]], unchecked
+    needless: float | None = None  # [alerts]: needless calls that a saved filling is worth
 
 
 _MORE_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")  # which JSON leaves as they are
@@ -136,12 +137,15 @@ def read_toml(path: Path) -> TomlEstate:
     with problems.collect():
         site, own = _site(file, content.get("site", {}))
         runbook = () if own is None else read_runbook(path.parent / own)
+    needless = None
+    with problems.collect():
+        needless = _needless(file, content.get("alerts", {}))
     planned = content.get("planned", [])
     if not isinstance(planned, list) or not all(isinstance(plan, dict) for plan in planned):
         problems.messages.append(f"{file}: planned = {show(planned)}: must be tables like [[planned]]")
         planned = []
     by_section = {name: sections[name] for name in SECTIONS}
-    return TomlEstate(file, imports, by_section, problems, history, site, runbook, tuple(planned))
+    return TomlEstate(file, imports, by_section, problems, history, site, runbook, tuple(planned), needless)
 
 
 def _site(file: str, table: object) -> tuple[Site, str | None]:
@@ -149,15 +153,32 @@ def _site(file: str, table: object) -> tuple[Site, str | None]:
 
     EstateError: it is no table, or an attribute of it is wrong or unknown.
     """
-    if not isinstance(table, dict):
-        raise EstateError(f"{file}: site = {show(table)}: must be a table like [site]")
-    own = {}
-    for key, value in table.items():
-        if key not in _SITE:
-            raise EstateError(f"{file}: site: unknown key {show(key)}{suggest_key(key, _SITE)}")
-        own[key] = str(convert(locate_key(file, "site", key, value), value, _SITE[key]).value)
+    own = _plain_table(file, "site", table, _SITE)
     runbook = own.pop("runbook", None)
     return Site(**own), runbook
+
+
+def _needless(file: str, table: object) -> float | None:
+    """Return the needless calls that a saved filling is worth by the table [alerts]; None: it does not say.
+
+    EstateError: it is no table, or what it says is wrong.
+    """
+    own = _plain_table(file, "alerts", table, CHOICE)
+    if len(own) > 1:
+        raise EstateError(f"{file}: alerts: {' and '.join(own)} are the same choice; keep one of them")
+    return POLICIES[own["policy"]] if "policy" in own else own.get("needless_per_saved")
+
+
+def _plain_table(file: str, name: str, table: object, checks: Mapping[str, Check]) -> dict[str, Any]:
+    """Return the checked values of a table of the top level. EstateError: it is no table, or a key is unknown."""
+    if not isinstance(table, dict):
+        raise EstateError(f"{file}: {name} = {show(table)}: must be a table like [{name}]")
+    own = {}
+    for key, value in table.items():
+        if key not in checks:
+            raise EstateError(f"{file}: {name}: unknown key {show(key)}{suggest_key(key, checks)}")
+        own[key] = convert(locate_key(file, name, key, value), value, checks[key]).value
+    return own
 
 
 def _check_schema(file: str, content: Mapping[str, Any]) -> None:

@@ -11,8 +11,11 @@ not. Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 19
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import NamedTuple, Self
 
@@ -325,7 +328,7 @@ class ForecastMonitor:
         if is_full(summary.outlook.fill):
             outcomes.note_full(summary.tick * TICK)
         elif not any(episode.condition == Condition.FULL for episode in view.episodes):
-            is_likely = summary.probability >= view.config.forecast_probability
+            is_likely = summary.probability >= rule.likely(view.config)
             outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
 
     def _waits(self, tick: int) -> bool:
@@ -353,8 +356,14 @@ class ForecastMonitor:
     def _look_at_flows(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook by flows, those of a sample up to the last measurement."""
         memory, is_sample = self.memory, self.memory.estimated_at is not None
-        looked_at = memory.estimated_at or tick
-        return look(view, looked_at, memory.puts.counts, memory.stops, is_sample=is_sample, plans=self.plans)
+        looked_at, counts, stops = memory.estimated_at or tick, memory.puts.counts, memory.stops
+        kept, place = _kept.get(), _Place(view.name, tick, looked_at, counts, stops, is_sample)
+        if kept is not None and place in kept:
+            return kept[place]
+        outlook = look(view, looked_at, counts, stops, is_sample=is_sample, plans=self.plans)
+        if kept is not None:
+            outlook = kept[place] = None if outlook is None else replace(outlook, drawn=None)
+        return outlook
 
     def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook of a store from its measured levels."""
@@ -407,7 +416,7 @@ class ForecastMonitor:
             eased = _Eased(_named(summary, episode), summary.probability, summary.outlook)
             return self._maybe_ease(view, episode, eased, tick)
         memory.eased_since = None
-        if is_calm or summary.probability < config.forecast_probability:
+        if is_calm or summary.probability < rule.likely(config):
             return []  # it may be over soon: no update until it is, or until it is likely again
         severity = self._severity(view, summary, times, episode.severity)
         is_sooner = times[1] < _UPDATE_RATIO * (memory.announced_full_at_us / SECOND - tick * SECONDS)
@@ -585,6 +594,34 @@ class ForecastMonitor:
             return INFO
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
         return CRITICAL if times[1] <= until else WARNING
+
+
+class _Place(NamedTuple):
+    """All that a look depends on where a recording is played again with other settings of alerts."""
+
+    store: str
+    tick: int
+    looked_at: int
+    counts: bytes
+    stops: tuple[Stop, ...]
+    is_sample: bool
+
+
+_kept: ContextVar[dict[_Place, Outlook | None] | None] = ContextVar("kept looks", default=None)
+
+
+@contextlib.contextmanager
+def keeping_looks() -> Iterator[None]:
+    """Keep the looks that are made meanwhile: where a recording is played again, they are not made again.
+
+    No futures are kept, so that alerts come when they would, but name no effects of actions. Between two plays only
+    settings of alerts may differ.
+    """
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        _kept.reset(token)
 
 
 def _named(summary: _Summary, episode: Episode) -> Resource:

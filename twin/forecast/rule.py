@@ -30,6 +30,8 @@ KEEPS_UP_PROBABILITY = 0.9  # the same where getters get almost as much as is pu
 _LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
 ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
 _ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
+# Needless calls that a filling heard in time is worth, at which the probabilities here hold as they stand.
+_FITTED_AT = 1.5
 
 
 class Danger(NamedTuple):
@@ -62,14 +64,38 @@ def is_danger(probability: float, soon: float, times: Sequence[float], config: F
         soon: probability of full within `SOON_S`.
         times: seconds until full (p10, p50, p90).
     """
-    near, left = config.forecast_probability, times[1]
+    near, left = likely(config), times[1]
     if left > config.forecast_lead_s:
         return False
     if left <= _NEAR_S:
         return soon >= near * (_NEAR_RATIO + (1 - _NEAR_RATIO) * left / _NEAR_S)
-    if left <= SOON_S and soon >= _between(near, _SOON_PROBABILITY, left, SOON_S):
+    if left <= SOON_S and soon >= _between(near, _watched(_SOON_PROBABILITY, config), left, SOON_S):
         return True
-    return probability >= max(_LIKELY, _between(near, _FAR_PROBABILITY, left, _FAR_S))
+    far = _between(near, _watched(_FAR_PROBABILITY, config), left, _FAR_S)
+    return probability >= max(_watched(_LIKELY, config), far)
+
+
+def likely(config: ForecastSettings) -> float:
+    """Return the probability of full from which a watch may open, and an open alert is updated."""
+    return _watched(config.forecast_probability, config)
+
+
+def _watched(probability: float, config: ForecastSettings) -> float:
+    """Return a probability of the rule for watches: where pages may be earlier, so are the watches they come from."""
+    return paying(probability, max(_FITTED_AT, config.needless))
+
+
+def paying(probability: float, needless: float) -> float:
+    """Return the probability from which a call pays where a saved filling is worth some needless calls.
+
+    A call pays from the odds 1 : needless that it saves a filling. These odds are those of the probability but for a
+    factor of the situation, which the table above has: `probability` is where they are 1 : `_FITTED_AT`.
+
+    Args:
+        probability: the same at `_FITTED_AT`.
+        needless: needless calls that a saved filling is worth.
+    """
+    return probability / (probability + (1 - probability) * needless / _FITTED_AT)
 
 
 def _between(near: float, far: float, left: float, far_s: float) -> float:
@@ -97,13 +123,13 @@ def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
     """
     probability, left, lead_s = danger.probability, danger.times[1], config.forecast_page_lead_s
     asked = PAGE_PROBABILITY if danger.keeps_up else ASKED_PROBABILITY
-    if danger.is_asked and probability >= asked and left <= _ASKED_RATIO * lead_s:
+    if danger.is_asked and probability >= paying(asked, config.needless) and left <= _ASKED_RATIO * lead_s:
         return True
-    return left <= lead_s and probability >= _needed(danger)
+    return left <= lead_s and probability >= paying(_needed(danger), config.needless)
 
 
 def _needed(danger: Danger) -> float:
-    """Return the probability from which a danger is a page."""
+    """Return the probability from which a danger is a page, at `_FITTED_AT`."""
     if danger.is_clear:
         return CLEAR_PROBABILITY
     if danger.turned_before or danger.usage < _LOW:

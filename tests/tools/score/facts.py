@@ -20,7 +20,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tests.tools.score.bootstrap import RESAMPLES, Figure, Resamples
 from tests.tools.score.cases import Split
 from tests.tools.score.judge import StorePages, judge_pages
 from tests.tools.score.loads import recorded_load
@@ -36,6 +35,7 @@ from tests.tools.score.work import cores, scenarios, score_all, show_progress
 from twin.conditions import OPENED
 from twin.errors import MqtwinError
 from twin.estate import load_estate
+from twin.playback.bootstrap import RESAMPLES, Figure, Resamples
 from twin.playback.pages import EARLY, HYSTERESIS, Alarm, from_incidents, lead_of, static
 from twin.playback.pictures import GREY, INK, PLUM, save
 from twin.records import read_alert_record

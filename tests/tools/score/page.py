@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tools.score import ablation, month, people, probabilities
-from tests.tools.score.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from tests.tools.score.judge import Cause
 from tests.tools.score.loads import SERIES
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
@@ -32,6 +31,7 @@ from tests.tools.score.work import (
     share_of_lead,
     with_oracle,
 )
+from twin.playback.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from twin.playback.pages import TWIN
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p50", "enough lead")

@@ -18,7 +18,6 @@ from typing import Protocol
 
 from rich.console import Console
 
-from tests.tools.score.bootstrap import RESAMPLES
 from tests.tools.score.cases import Split
 from tests.tools.score.judge import StorePages
 from tests.tools.score.measures import PageCounts, count_pages
@@ -29,6 +28,7 @@ from tests.tools.score.work import LOAD_SETS, OfCase, classes, cores, score_all,
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
+from twin.playback.bootstrap import RESAMPLES
 from twin.playback.pages import CALM_FOR, TWIN
 from twin.records import Change, Incidents, read_alert_record
 from twin.units import as_count

@@ -10,14 +10,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from tests.tools.score.bootstrap import Bounds
-from tests.tools.score.bootstrap import Figure as Skill
 from tests.tools.score.judge import WarnedFilling
 from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.score import METHODS, TWIN, TWIN_WATCH
 from tests.tools.score.work import CaseScore, Loads, classes, leads_beside_oracle, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
+from twin.playback.bootstrap import Bounds
+from twin.playback.bootstrap import Figure as Skill
 from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, STYLE, save
 
 _SHORTEST, _LONGEST = 0.5, 300.0  # minutes that are drawn of a lead

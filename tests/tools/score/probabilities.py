@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.tools.score import people
-from tests.tools.score.bootstrap import Bounds
 from tests.tools.score.table import (
     NOTHING,
     bounds_text,
@@ -19,6 +18,7 @@ from tests.tools.score.table import (
 )
 from tests.tools.score.work import CaseScore, Loads, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
+from twin.playback.bootstrap import Bounds
 from twin.playback.pages import TWIN
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.tools.score.bootstrap import Bounds, Figure, Resamples, bounds_of, figure, share, values_of
 from tests.tools.score.chances import BIN_ENDS, ChanceCounts, add_counts, climatology_brier, climatology_crps, skill
 from tests.tools.score.judge import JudgedStore
 from twin.forecast.outcomes import HORIZONS
+from twin.playback.bootstrap import Bounds, Figure, Resamples, bounds_of, figure, share, values_of
 from twin.state.arrays import Array
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
-from tests.tools.score.bootstrap import Bounds
 from tests.tools.score.judge import AHEAD
 from tests.tools.score.measures import Measures, PageCounts
 from tests.tools.score.score import TWIN
+from twin.playback.bootstrap import Bounds
 from twin.units import as_span
 
 NOTHING = "-"

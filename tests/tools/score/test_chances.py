@@ -9,7 +9,6 @@ from hypothesis import given, settings
 
 from tests.support.by_hand import alarm, line
 from tests.support.profile import examples
-from tests.tools.score.bootstrap import Resamples
 from tests.tools.score.chances import (
     _CELLS,
     REACH_S,
@@ -28,6 +27,7 @@ from tests.tools.score.samples import filling, predict, series
 from tests.tools.score.series import Predictions
 from tests.tools.score.skill import brier_scores, crps, reliability, skill_against
 from twin.forecast.outcomes import HORIZONS
+from twin.playback.bootstrap import Resamples
 
 SERIES = series(line(600, (0, 0), (600, 0)))
 FILLING = filling(100, 200, 210)

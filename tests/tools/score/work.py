@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from kernels.clock import SECOND
-from tests.tools.score.bootstrap import RESAMPLES, Figure, Resamples
 from tests.tools.score.cases import Case, Split, draw_case
 from tests.tools.score.judge import JudgedStore, StorePages, judge
 from tests.tools.score.laws import CASES as LAW_CASES
@@ -35,6 +34,7 @@ from tests.tools.score.warm import warmed
 from twin.estate import load_estate
 from twin.forecast import monitor
 from twin.forecast.outlook import Outlook
+from twin.playback.bootstrap import RESAMPLES, Figure, Resamples
 from twin.playback.pages import EARLY, TWIN
 from twin.stores.warm_up import warm
 

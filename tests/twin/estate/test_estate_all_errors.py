@@ -89,7 +89,7 @@ def test_a_storage_class_without_psid_is_reported_at_its_own_line(load: Load) ->
 @pytest.mark.parametrize(
     ("attribute", "expected"),
     [
-        ('size = "2G"', "known are pages, expand, secondary_pages, buffer_pool, max_pages and 5 more"),
+        ('size = "2G"', "known are pages, expand, secondary_pages, buffer_pool, max_pages and 7 more"),
         ('pages = "2G"', 'must be an integer of 2 to 16777216, or of CYL or TRK, like "3000 CYL"'),
     ],
 )
