@@ -241,8 +241,8 @@ def test_spans_of_5_percent_and_rmf_join_the_levels(site: Site, tmp_path: Path, 
     def rmf(path: str) -> tuple[int, bytes]:
         if "CFACT" not in path:
             return 200, b'{"report": []}'
-        used, most = (site.system.levels[STORE][name] for name in ("ents_used", "ents_max"))
-        columns = {"CFAILEL": str(most), "CFAIMAE": str(6 * most), "CFAICUE": str(2 * used)}
+        used, maximum = (site.system.levels[STORE][name] for name in ("ents_used", "ents_max"))
+        columns = {"CFAILEL": str(maximum), "CFAIMAE": str(6 * maximum), "CFAICUE": str(2 * used)}
         return 200, json.dumps(dds_report(elements=used, end=datetime.now(UTC), **columns)).encode()
 
     with server(rmf) as (url, requests):
