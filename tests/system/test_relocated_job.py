@@ -30,7 +30,9 @@ def copy_topics(servers: str, partitions: dict[str, int], before: str, after: st
     producer = new_producer(servers)
     for name in partitions:
         for record in read_topic(servers, name):
-            headers = [(key, text.encode()) for key, text in record.headers.items()]
+            headers: list[tuple[str, str | bytes | None]] = [
+                (key, text.encode()) for key, text in record.headers.items()
+            ]
             producer.produce(name.replace(before, after), record.value, record.key, record.partition, headers=headers)
             producer.poll(0)
     assert producer.flush(PATIENCE) == 0
