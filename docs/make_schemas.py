@@ -72,6 +72,8 @@ from twin.units import format_size
 
 ROOT = Path(__file__).parents[1]
 PAGES, SCHEMAS = ROOT / "docs", ROOT / "schemas"
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+_RULES = {"monitoring": "mqtwin-job", "stores": "mqtwin-stores"}  # component -> file of rules
 Schema = dict[str, Any]
 
 _HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
@@ -93,9 +95,21 @@ def outputs() -> dict[Path, str]:
     for page in sorted({page for page, _ in tables}):
         own = {name: text for (of_page, name), text in tables.items() if of_page == page}
         files[PAGES / page] = _with_parts(PAGES / page, "<!-- {} -->", own)
+    files |= {KUBERNETES / folder / "rules.yaml": _prometheus_rule(name) for folder, name in _RULES.items()}
     module = ROOT / "twin" / "events" / "measured.py"
     files[module] = _with_parts(module, "# --- {} ---", {"types": _measured_types()})
     return files
+
+
+def _prometheus_rule(name: str) -> str:
+    """Return the rules of a file of Prometheus as the Prometheus operator takes them."""
+    rules = (ROOT / "deploy" / "prometheus" / f"{name}.rules.yml").read_text(encoding="utf-8")
+    return (
+        f"# The rules of deploy/prometheus/{name}.rules.yml for the Prometheus operator, written by make schemas.\n"
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n"
+        f"metadata:\n  name: {name}\n  labels: {{app.kubernetes.io/name: mqtwin}}\nspec:\n"
+        f"{textwrap.indent(rules[rules.index('groups:') :], '  ')}"
+    )
 
 
 def _with_parts(path: Path, marker: str, parts: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,15 +11,19 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
 from packaging.version import Version
 
 from deploy.cli import _new_app
+from deploy.console.server import Listen, read_token
+from deploy.options.common import parse_address
 from streams.kafka.settings import read_kafka_file
 from tests.support.compose import compose_services
 from tests.support.profile import CPU_LIMIT_S
+from twin.errors import UsageError
 from twin.stores.headers import STATE_FORMAT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,8 +139,7 @@ def test_the_commands_of_the_compose_file_are_read_by_the_command_line(own):
     for service in own.values():
         here = [word.replace("/kafka/", f"{ROOT}/deploy/images/") for word in service["command"]]
         _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
-        kafka = "localhost:29092" if service.get("network_mode") == "host" else "kafka:9092"
-        assert bound.arguments["kafka"].bootstrap_servers == kafka
+        assert bound.arguments["kafka"].bootstrap_servers == "kafka:9092"
 
 
 def test_the_job_runs_without_a_profile_and_each_other_service_with_one_of_its_own(services):
@@ -160,6 +164,14 @@ def test_each_service_of_the_compose_file_has_limits_of_memory_and_log_and_start
         assert service["restart"] == "unless-stopped"
 
 
+def test_no_service_of_the_compose_file_gains_privileges_or_is_in_the_network_of_this_machine(services):
+    for service in services.values():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert not service.keys() & {"network_mode", "privileged", "pid", "cap_add"}
+    assert [name for name, service in services.items() if not service.get("read_only")] == ["kafka"]
+
+
 def test_nobody_looks_at_grafana_of_the_compose_file_without_login(services):
     assert services["grafana"]["environment"]["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
 
@@ -181,16 +193,26 @@ def test_own_services_of_the_compose_file_with_health_are_checked(own, dockerfil
 def test_own_services_of_the_compose_file_write_to_volumes_only(own):
     for service in own.values():
         assert service["read_only"] is True
-        assert service["cap_drop"] == ["ALL"]
-        assert service["security_opt"] == ["no-new-privileges:true"]
         mounts = [volume.split(":")[1] for volume in service.get("volumes", [])]
         assert "/tmp" in [*mounts, *service.get("tmpfs", [])]
 
 
-def test_the_console_of_the_compose_file_listens_for_this_machine_only(services):
-    here = [word.replace("/kafka/", f"{ROOT}/deploy/images/") for word in services["console"]["command"]]
+def test_the_console_of_the_compose_file_asks_for_a_token_and_is_reached_by_this_machine_only(services, tmp_path):
+    console = services["console"]
+    here = [word.replace("/kafka/", f"{ROOT}/deploy/images/") for word in console["command"]]
     _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
-    assert "host" not in bound.arguments, "its default is the loopback address"
+    host, port = parse_address(bound.arguments["listen"])
+    assert console["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert f":{port}/healthz" in console["healthcheck"]["test"][-1]
+    assert f"/dev/null:{bound.arguments['token_file']}:ro" in console["volumes"], "who names no token has no console"
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef", encoding="utf-8")
+    token.chmod(0o600)
+    behind_proxy = bound.arguments["behind_proxy"]
+    assert "localhost" in Listen(host=host, port=port, token=read_token(token), behind_proxy=behind_proxy).hosts
+    for other in (Path("/dev/null"), tmp_path):
+        with pytest.raises(UsageError):
+            read_token(other)
 
 
 @pytest.fixture(scope="module")
@@ -207,27 +229,105 @@ def settings() -> dict[str, str]:
     return dict(literal.split("=", 1) for literal in generator["literals"])
 
 
+COMPONENTS = ("bridge", "collector", "console", "monitoring", "stores")
+CRDS = ROOT / "tests" / "support" / "crds"  # schemas of the Prometheus operator
+
+
+def resources_of(component: str) -> list[dict[str, Any]]:
+    folder = ROOT / "deploy" / "kubernetes" / component
+    component_file = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    assert component_file["kind"] == "Component"
+    texts = [(folder / name).read_text(encoding="utf-8") for name in component_file["resources"]]
+    return [resource for text in texts for resource in yaml.safe_load_all(text)]
+
+
+def validate(resource: dict[str, Any]) -> None:
+    """Raise where a resource is not one of its schema."""
+    if resource["apiVersion"] == "monitoring.coreos.com/v1":
+        schema = json.loads((CRDS / f"{resource['kind']}.json").read_text(encoding="utf-8"))
+        jsonschema.validate(resource["spec"], schema)
+    else:
+        kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+
+
+def pod_of(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return the template of a pod; none of what runs none."""
+    template: dict[str, Any] = resource.get("spec", {}).get("template", {})
+    return template
+
+
 def test_the_kubernetes_manifest_keeps_the_schemas_of_kubernetes(kubernetes):
     assert [resource["kind"] for resource in kubernetes] == [
         *("Service", "StatefulSet", "PodDisruptionBudget", "NetworkPolicy"),
     ]
     for resource in kubernetes:
-        kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+        validate(resource)
 
 
-def test_the_commands_of_the_kubernetes_manifest_are_read_by_the_command_line(kubernetes, settings, tmp_path):
+@pytest.mark.parametrize(
+    ("component", "kinds"),
+    [
+        ("bridge", "Deployment PodDisruptionBudget NetworkPolicy"),
+        ("collector", "StatefulSet PodDisruptionBudget NetworkPolicy"),
+        ("console", "Service Deployment PodDisruptionBudget NetworkPolicy"),
+        ("monitoring", "ServiceMonitor PrometheusRule"),
+        ("stores", "PrometheusRule"),
+    ],
+)
+def test_each_component_keeps_the_schemas(component, kinds):
+    resources = resources_of(component)
+    assert [resource["kind"] for resource in resources] == kinds.split()
+    for resource in resources:
+        validate(resource)
+    for pod in map(pod_of, resources):
+        for container in pod.get("spec", {}).get("containers", []):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert "memory" in container["resources"]["limits"]
+    assert {path.name for path in (ROOT / "deploy" / "kubernetes").iterdir() if path.is_dir()} == set(COMPONENTS)
+
+
+@pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])
+def test_the_schemas_of_the_prometheus_operator_refuse_what_they_do_not_know(kind):
+    [resource] = [own for own in resources_of("monitoring") if own["kind"] == kind]
+    for spec in (
+        {"endpoints": [{"prt": "metrics"}], "selector": {}},
+        {"groups": [{"name": "a", "rules": [{"alrt": 1}]}]},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            validate(resource | {"spec": spec})
+
+
+def test_the_commands_of_the_kubernetes_manifests_are_read_by_the_command_line(kubernetes, settings, tmp_path):
     (tmp_path / "client.properties").write_text("", encoding="utf-8")
-    pod = kubernetes[1]["spec"]["template"]["spec"]
-    mounts = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]}
-    for container in pod["containers"]:
-        here = [argument.replace("/kafka/", f"{tmp_path}/") for argument in container["args"]]
-        here = [re.sub(r"\$\((\w+)\)", lambda name: settings[name[1]], argument) for argument in here]
-        _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
-        paths = [argument.partition("=")[2] for argument in container["args"] if argument.partition("=")[2][:1] == "/"]
-        assert paths
-        assert all(any(Path(path).is_relative_to(mount) for mount in mounts) for path in paths)
-        assert bound.arguments["status_file"] == Path("/state/status.json")
-        assert bound.arguments["kafka"].bootstrap_servers == "kafka:9092"
+    pods = [pod_of(own)["spec"] for name in COMPONENTS for own in resources_of(name) if pod_of(own)]
+    commands = []
+    for pod in (kubernetes[1]["spec"]["template"]["spec"], *pods):
+        for container in pod["containers"]:
+            here = [argument.replace("/kafka/", f"{tmp_path}/") for argument in container["args"]]
+            here = [re.sub(r"\$\((\w+)\)", lambda name: settings[name[1]], argument) for argument in here]
+            _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
+            mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+            values = [argument.partition("=")[2] for argument in container["args"]]
+            paths = [value for value in values if value[:1] == "/"]
+            assert paths
+            assert all(any(Path(path).is_relative_to(mount) for mount in mounts) for path in paths)
+            assert bound.arguments["kafka"].bootstrap_servers == "kafka:9092"
+            commands.append(here[0])
+            if here[0] in ("stream", "export"):
+                assert bound.arguments["status_file"] == Path("/state/status.json")
+    assert commands == ["stream", "export", "bridge", "collect", "console"]
+
+
+def test_the_console_of_the_cluster_takes_its_token_as_a_file_of_its_user_alone():
+    """A file of a Secret is readable by the group of the pod, which the console refuses."""
+    [pod] = [pod_of(own)["spec"] for own in resources_of("console") if pod_of(own)]
+    [first], [console] = pod["initContainers"], pod["containers"]
+    script = first["command"][-1]
+    assert script.startswith("umask 077 && cp /secret/")
+    assert f"--token-file={script.split()[-1]}" in console["args"]
+    [token] = [volume for volume in pod["volumes"] if volume["name"] == "token"]
+    assert token["emptyDir"]["medium"] == "Memory"
 
 
 def test_containers_of_the_kubernetes_manifest_have_probes_and_limits_and_write_to_volumes_only(kubernetes):
@@ -257,24 +357,69 @@ def test_the_kustomization_of_the_documentation_makes_what_a_site_applies(tmp_pa
     page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
     example = page.partition('```yaml title="my-site/kustomization.yaml"\n')[2].partition("```")[0]
     (tmp_path / "kustomization.yaml").write_text(example, encoding="utf-8")
-    for name in ("estate.toml", "cfrm.txt", "qsg1.mqsc", "client.properties"):
+    for name in ("estate.toml", "cfrm.txt", "qsg1.mqsc", "client.properties", "token", "password", "ca.pem"):
         (tmp_path / name).write_text("", encoding="utf-8")
     shutil.copytree(ROOT / "deploy" / "kubernetes", tmp_path / "base")
     rendered = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, check=False)
     assert rendered.returncode == 0, rendered.stderr
     resources = list(yaml.safe_load_all(rendered.stdout))
     for resource in resources:
-        kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+        validate(resource)
         assert resource["metadata"]["namespace"] == "mqtwin"
-    by_kind = {resource["kind"]: resource for resource in resources}
-    pod = by_kind["StatefulSet"]["spec"]["template"]["spec"]
-    assert {container["image"] for container in pod["containers"]} == {"REGISTRY/mqtwin:VERSION"}
-    maps = {resource["metadata"]["name"]: resource for resource in resources if resource["kind"] == "ConfigMap"}
-    [settings] = pod["containers"][0]["envFrom"]
-    assert maps[settings["configMapRef"]["name"]]["data"] == {"MQTWIN_KAFKA": "broker1:9092,broker2:9092"}
+    named = {(resource["kind"], resource["metadata"]["name"]): resource for resource in resources}
+    pods = [pod_of(resource) for resource in resources if pod_of(resource)]
+    assert len(pods) == 4
+    for pod in pods:
+        check_names(pod["spec"], named)
+    for resource in resources:
+        check_selectors(resource, pods, named)
+
+
+def check_names(pod: dict[str, Any], named: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Assert that what a pod names is there: settings, volumes, and the files of its arguments."""
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
-    assert volumes["estate"]["configMap"]["name"] in maps
-    assert volumes["kafka"]["secret"]["secretName"] == by_kind["Secret"]["metadata"]["name"]
+    for container in pod["containers"]:
+        assert container["image"] == "REGISTRY/mqtwin:VERSION"
+        [settings] = container["envFrom"]
+        known = named["ConfigMap", settings["configMapRef"]["name"]]["data"]
+        assert known["MQTWIN_KAFKA"] == "broker1:9092,broker2:9092"
+        assert set(re.findall(r"\$\((\w+)\)", " ".join(container["args"]))) <= known.keys()
+        for mount in container["volumeMounts"]:
+            volume = volumes.get(mount["name"], {})  # of a claim there is none
+            if "secret" in volume:
+                files = named["Secret", volume["secret"]["secretName"]]["data"]
+            elif "configMap" in volume:
+                files = named["ConfigMap", volume["configMap"]["name"]]["data"]
+            else:
+                continue
+            own = [word.partition("=")[2] for word in container["args"] if f"={mount['mountPath']}/" in word]
+            assert own
+            assert {Path(path).name for path in own} <= files.keys()
+
+
+def check_selectors(
+    resource: dict[str, Any], pods: list[dict[str, Any]], named: dict[tuple[str, str], dict[str, Any]]
+) -> None:
+    """Assert that what selects pods, or a Service, selects one, and that the ports that it names are there."""
+    spec, kind = resource.get("spec", {}), resource["kind"]
+    if kind == "ServiceMonitor":
+        services = [own for (kind, _), own in named.items() if kind == "Service"]
+        labels = spec["selector"]["matchLabels"]
+        [service] = [own for own in services if labels.items() <= own["metadata"]["labels"].items()]
+        assert {own["port"] for own in spec["endpoints"]} == {port["name"] for port in service["spec"]["ports"]}
+        job = service["metadata"]["labels"][spec["jobLabel"]]
+        rules = (ROOT / "deploy" / "prometheus" / "mqtwin-job.rules.yml").read_text(encoding="utf-8")
+        assert f'up{{job="{job}"}}' in rules
+        return
+    selector = spec.get("podSelector") or spec.get("selector")
+    if selector is None:
+        return
+    labels = selector.get("matchLabels", selector)
+    [pod] = [own for own in pods if labels.items() <= own["metadata"]["labels"].items()]
+    ports = {port["name"] for container in pod["spec"]["containers"] for port in container.get("ports", [])}
+    asked = [port.get("targetPort", port["port"]) for port in spec.get("ports", [])]
+    asked += [port["port"] for rule in spec.get("ingress", []) for port in rule["ports"]]
+    assert set(asked) <= ports
 
 
 def test_the_kubernetes_manifest_runs_one_job_as_the_user_of_the_image(kubernetes, dockerfile):

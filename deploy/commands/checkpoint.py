@@ -12,9 +12,10 @@ from cyclopts.validators import Number
 
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import Flag
-from deploy.options.files import InputFolder, KeptFolder
+from deploy.options.files import InputFolder, KeptFolder, OutputFolder
 from deploy.show.document import Document, Table
 from deploy.show.terminal import emit, print_warnings, printable
+from streams.checkpoint import relocate as stored_place
 from streams.checkpoint.files import DamagedFileError, Offsets
 from streams.checkpoint.guard import open_stopped
 from streams.checkpoint.local_files import CheckpointFiles
@@ -23,6 +24,7 @@ from streams.log import configure_logging
 from streams.query import stored_state
 from twin.errors import UsageError
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
+from twin.units import as_count
 
 checkpoint = App(name="checkpoint")
 
@@ -112,6 +114,47 @@ def repartition(
         print(f"the state has {partitions} partitions already")
     else:
         print(f"{before} -> {partitions} state partitions")
+
+
+@checkpoint.command
+def relocate(
+    directory: InputFolder,
+    /,
+    *,
+    to: OutputFolder,
+    home: str | None = None,
+    topic_prefix: str | None = None,
+    otlp_topic: str | None = None,
+    other_cluster: Flag = False,
+) -> None:
+    """Copy a checkpoint so that a job can run on the copy: in another folder, with other topics or another cluster.
+
+    The original is only read. With other topics, or in another cluster, the records must be the same at the same
+    offsets, as in a copy of Kafka's disks; the next start compares the last record that was read.
+
+    Args:
+        directory: Checkpoint folder of a stopped job, on this machine, or a restored copy of it.
+        to: Folder of the copy; there is none yet.
+        home: Path or URI where the job will find the copy, if not at --to.
+        topic_prefix: Prefix of the topics from now on.
+        otlp_topic: Topic of the spans from now on.
+        other_cluster: The topics are in another cluster.
+    """
+    done = stored_place.relocate(
+        directory, to, home=home, prefix=topic_prefix, otlp_topic=otlp_topic, other_cluster=other_cluster
+    )
+    parts = [f"folder {done.homes[0]} -> {done.homes[1]}"]
+    parts += [f"topic {before} -> {after}" for before, after in done.topics.items()]
+    if other_cluster:
+        parts.append("its cluster is not known")
+    if done.has_forgotten:
+        last = (
+            "the next start compares the last record that was read"
+            if done.is_checked
+            else ("no last record is known: make sure yourself that the offsets are of the same records")
+        )
+        parts.append(last)
+    print(printable(f"{to}: {'; '.join(parts)}; {as_count(done.files, 'file')} rewritten, {directory} is as it was"))
 
 
 def warn_of_job(directory: Path) -> None:

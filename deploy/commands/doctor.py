@@ -23,7 +23,7 @@ from rich.text import Text
 from deploy.java.class_archives import missing_archives
 from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, ensure_jars, missing, pinned
 from deploy.java.runtime import find_java
-from deploy.options.common import Flag
+from deploy.options.common import Flag, KafkaOptions
 from deploy.show.progress import warm_kernels
 from deploy.show.terminal import Wrapped
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
@@ -65,14 +65,17 @@ class Finding:
 
 def doctor(
     *,
+    kafka: KafkaOptions | None = None,
     fetch: Flag = False,
     class_archives: Flag = False,
 ) -> int:
     """Check the prerequisites and name what is missing.
 
-    The exit status is 0 if nothing needed is missing, else 1.
+    With --bootstrap-servers: check the way to Kafka instead, from the name of a broker to the rights of `mqtwin stream`
+    on each topic. The exit status is 0 if nothing needed is missing, else 1.
 
     Args:
+        kafka: Kafka connection to check.
         fetch: First do what else the first use does: fetch missing jars, and compile the kernels.
         class_archives: First make missing archives of Java's classes, with which Spark and the embedded broker start
             some seconds sooner. This takes half a minute, and 240 MB of disk.
@@ -91,7 +94,7 @@ def doctor(
             make_archives()
         except MqtwinError as error:  # they save time, and nothing needs them
             print(f"no archives of Java's classes: {error}", file=sys.stderr)
-    findings = examine()
+    findings = examine() if kafka is None else reach_kafka(kafka)
     print_findings(findings)
     return 1 if any(finding.state == "missing" for finding in findings) else 0
 
@@ -129,6 +132,22 @@ def examine() -> list[Finding]:
         _docker,
     )
     return [check() for check in checks]
+
+
+def reach_kafka(kafka: KafkaOptions) -> list[Finding]:
+    """Return the steps of the way to Kafka, those of an address up to the first that fails. UsageError."""
+    from streams.kafka.probe import probe
+    from streams.kafka.topics import Topics
+
+    return [
+        Finding(
+            f"{step.name} {step.place}",
+            "missing" if step.expected else "ok",
+            step.detail,
+            f"expected: {step.expected}" if step.expected else "",
+        )
+        for step in probe(kafka.client(), Topics(kafka.topic_prefix).rights)
+    ]
 
 
 def has_stream() -> bool:

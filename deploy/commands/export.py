@@ -35,6 +35,7 @@ def export(
     listen: str = "127.0.0.1:9746",
     status_file: InputFile | None = None,
     max_beat: Annotated[float, Parameter(validator=Number(gt=0, lte=MAX_SECONDS))] = 120.0,
+    site: str = "",
 ) -> None:
     """Serve the metrics of stores, alerts, dead letters and the job to Prometheus, until Ctrl-C or SIGTERM.
 
@@ -45,6 +46,7 @@ def export(
         listen: Address to serve on, HOST:PORT; port 0: a free one. There is no login: keep it in a private network.
         status_file: File of `mqtwin stream --status-file`, for the job's own metrics and health.
         max_beat: Seconds without a batch or idle beat after which /healthz fails; at least ten triggers.
+        site: Name of the site, as the label `site` of every metric: where Prometheus scrapes several.
     """
     host, port = parse_address(listen)
     configure_logging()
@@ -73,7 +75,7 @@ def export(
             max_beat_s=max_beat,
         )
         registry = CollectorRegistry()
-        registry.register(TwinCollector(latest, lock, status, lambda: reader.is_caught_up and not missing()))
+        registry.register(TwinCollector(latest, lock, status, lambda: reader.is_caught_up and not missing(), site))
         with metrics_server(host, port, registry, health, failures.append) as bound_port:
             print(f"mqtwin: metrics at http://{host}:{bound_port}/metrics", file=sys.stderr, flush=True)
             if reader.missing:

@@ -60,6 +60,7 @@ class TwinCollector(Collector):
         lock: held while `latest` changes.
         status: returns the status of the job; None if it is not known.
         is_ready: True once the topics have been read to their ends.
+        site: name of the site, a label of every metric; "": none.
     """
 
     def __init__(
@@ -68,16 +69,18 @@ class TwinCollector(Collector):
         lock: threading.Lock,
         status: Callable[[], JobStatus | None],
         is_ready: Callable[[], bool],
+        site: str = "",
     ) -> None:
         self._latest = latest
         self._lock = lock
         self._status = status
         self._is_ready = is_ready
+        self._site = {"site": site} if site else {}
         self._has_complained = False  # of the status file, since it was last right
 
     def describe(self) -> Iterable[MetricFamily]:
         """Return every metric without samples, so that registering does not collect."""
-        return list(_families().values())
+        return list(_families(self._site).values())
 
     def collect(self) -> Iterable[MetricFamily]:
         """Return every metric with its samples."""
@@ -85,7 +88,7 @@ class TwinCollector(Collector):
             states, alerts = list(self._latest.states.values()), list(self._latest.alerts.values())
             incidents = list(incident_samples(self._latest))
             letters, unreadable = dict(self._latest.dead_letters), self._latest.unreadable
-        families = _families()
+        families = _families(self._site)
         kinds = {entry.state.store: entry.state.kind for entry in states}
         own: list[Sample] = [
             ("unreadable_records_total", {}, unreadable),
@@ -103,7 +106,7 @@ class TwinCollector(Collector):
             metric = CATALOGUE[f"mqtwin_{name}"]
             unique[metric.name, tuple(labels.get(label, "") for label in metric.labels)] = value
         for (name, label_values), value in unique.items():
-            families[name].add_metric(label_values, value)
+            families[name].add_metric((*label_values, *self._site.values()), value)
         return [family for family in families.values() if family.samples]
 
     def _job_samples(self) -> list[Sample]:
@@ -119,10 +122,11 @@ class TwinCollector(Collector):
         return samples
 
 
-def _families() -> dict[str, Any]:
+def _families(further: Iterable[str]) -> dict[str, Any]:
+    """Return all metrics by name, without samples. further: labels that all of them have."""
     return {
         name: (CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily)(
-            name, metric.text, labels=list(metric.labels)
+            name, metric.text, labels=[*metric.labels, *further]
         )
         for name, metric in CATALOGUE.items()
     }

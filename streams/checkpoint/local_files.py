@@ -27,6 +27,7 @@ _READ_BYTES = 1 << 20
 _STATE_FILE = re.compile(r"(\d+)\.(changelog|zip)")
 _NEEDED_FOLDERS = ("state/0/_stateSchema/", "state/0/_metadata/")  # which a query reads at each start
 OPERATORS = "state/0/_metadata/v2"  # folder of Spark's metadata of the stateful operator
+_RELOCATE = "start the job on what `mqtwin checkpoint relocate` makes of it"
 _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
 
 
@@ -154,7 +155,7 @@ class CheckpointFiles(BatchLogs):
         stores = decode_json(lines[-1], _OperatorMetadata).state_store_info
         if not stores:
             raise DamagedFileError("does not say how many partitions there are")
-        return Operator(stores[0].num_partitions, tuple(_path(file) for file in stores[0].state_schema_file_paths))
+        return Operator(stores[0].num_partitions, tuple(path_of(file) for file in stores[0].state_schema_file_paths))
 
     def files_of(self, batch: int) -> Iterator[Path]:
         """Yield the files that a checkpoint at the end of a committed batch needs, without those of checksums.
@@ -366,7 +367,7 @@ class CheckpointFiles(BatchLogs):
             except (DamagedFileError, OSError) as error:
                 problem = str(error)
         if problem:
-            remedy = "move it back to where it was, or " + _RESTORE if "moved" in problem else _RESTORE
+            remedy = f"move it back to where it was, or {_RELOCATE}" if "moved" in problem else _RESTORE
             yield Finding(path, problem, remedy)
 
     def _count_partitions(self) -> int:
@@ -490,7 +491,8 @@ def _consequence(*, is_needed: bool) -> tuple[str, bool]:
     return (_RESTORE, True) if is_needed else ("nothing: the job does not need it any more", False)
 
 
-def _path(uri: str) -> Path:
+def path_of(uri: str) -> Path:
+    """Return the path in a URI of Hadoop."""
     return Path(unquote(urlparse(uri).path))
 
 

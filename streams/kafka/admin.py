@@ -50,10 +50,12 @@ _T = TypeVar("_T")
 _log = structlog.get_logger("mqtwin.stream")
 
 
-def admin_client(kafka: Mapping[str, str]) -> AdminClient:
-    """Return a client for topics; it connects on its first call."""
+def admin_client(kafka: Mapping[str, str], on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
+    """Return a client for topics; it connects on its first call. on_error: gets errors of the connection."""
     # Otherwise librdkafka writes each failed connection to standard error, beside the error that is raised.
     quiet: dict[str, Any] = {"log_level": 0, "logger": _silent_logger()}
+    if on_error is not None:
+        quiet["error_cb"] = on_error
     try:
         return AdminClient({**for_librdkafka(kafka), **quiet})
     except KafkaException as error:
@@ -341,27 +343,41 @@ def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapp
     existing = set()
     try:
         admin.list_topics(timeout=TIMEOUT_SECONDS)  # fails sooner, and with a reason, if no broker answers
-        futures = admin.describe_topics(
-            TopicCollection(list(required)), include_authorized_operations=True, request_timeout=TIMEOUT_SECONDS
-        )
-        for topic, future in futures.items():
-            try:
-                allowed = future.result().authorized_operations
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    continue
-                if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # Kafka hides whether the topic exists
-                    raise missing_right(required[topic][0], topic) from None
-                raise
-            existing.add(topic)
-            allowed_names = {operation.name for operation in allowed or ()}
-            for operation in required[topic]:
-                if allowed_names and operation not in allowed_names:
-                    raise missing_right(operation, topic)
+        for topic, lacking in lacking_rights(admin, required).items():
+            if lacking:
+                raise missing_right(lacking[0], topic)
+            if lacking is not None:
+                existing.add(topic)
     except KafkaException as error:
         raise no_answer(kafka, reason_of(error)) from error
     return existing
+
+
+def lacking_rights(admin: AdminClient, required: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...] | None]:
+    """Return the operations that the user lacks, by topic; None: there is no such topic. KafkaException.
+
+    Args:
+        required: topic -> operations that the user needs there, as `Topics.rights`.
+    """
+    lacking: dict[str, tuple[str, ...] | None] = {}
+    futures = admin.describe_topics(
+        TopicCollection(list(required)), include_authorized_operations=True, request_timeout=TIMEOUT_SECONDS
+    )
+    for topic, future in futures.items():
+        try:
+            allowed = future.result().authorized_operations
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                lacking[topic] = None
+            elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # Kafka hides whether the topic exists
+                lacking[topic] = tuple(required[topic])
+            else:
+                raise
+            continue
+        names = {operation.name for operation in allowed or ()}
+        lacking[topic] = tuple(operation for operation in required[topic] if names and operation not in names)
+    return lacking
 
 
 def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> MqtwinError | None:

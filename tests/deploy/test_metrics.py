@@ -119,6 +119,14 @@ def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples
     assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored, measured]))) == set()
 
 
+def test_a_site_is_a_label_of_every_sample_and_else_of_none(driver: Driver) -> None:
+    latest = latest_of(driver.states().values(), driver.alerts)
+    named = TwinCollector(latest, threading.Lock(), lambda: STATUS, lambda: True, "prod")
+    sites = {sample.labels.get("site") for family in named.collect() for sample in family.samples}
+    assert sites == {"prod"}
+    assert not [family for family in collector(latest).collect() for own in family.samples if "site" in own.labels]
+
+
 def test_labels_of_a_structure_of_another_program_have_no_group() -> None:
     labels = store_labels("LOGSTR1", "structure")
     assert (labels["qsg"], labels["structure"], labels["platform"]) == ("", "LOGSTR1", "ZOS")

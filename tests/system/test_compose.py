@@ -36,6 +36,7 @@ pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = "QSG1/APP1"
+TOKEN = "0123456789abcdef"
 CUT = "2026-11-20T02:20"  # STORE is full since 02:13 and not over yet
 SPEED = "180"
 PATIENCE_S = 290.0  # for a start, a mail, an end, on a busy machine
@@ -104,8 +105,9 @@ class Site:
         local = {name: f"127.0.0.1:{port}" for name, port in self.ports.items()}
         self._places = {
             "kafka:9092": broker,
-            "localhost:29092": broker,
             "0.0.0.0:9746": local["exporter"],
+            "0.0.0.0:8470": local["console"],
+            "/token": str(folder / "token"),
             "exporter:9746": local["exporter"],
             "alertmanager:9093": local["alertmanager"],
             "mail.example.com:25": f"{mailbox}\n        require_tls: false",
@@ -180,6 +182,8 @@ def site(every_kind: Played, mailbox: Mailbox, tmp_path_factory: pytest.TempPath
     """The services, and the first part of a recording in which every kind of store fills."""
     folder = tmp_path_factory.mktemp("compose")
     (folder / "estate.toml").write_bytes(every_kind.described.read_bytes())
+    (folder / "token").write_text(TOKEN, encoding="utf-8")
+    (folder / "token").chmod(0o600)
     with Broker(data=folder / "kafka") as broker, ExitStack() as parts:
         site = Site(folder, broker.bootstrap_servers, mailbox.address, parts)
         site.start_alertmanager()
@@ -187,7 +191,7 @@ def site(every_kind: Played, mailbox: Mailbox, tmp_path_factory: pytest.TempPath
         site.wait_until((folder / "status.json").exists)
         site.start("exporter")
         site.start("bridge")
-        site.start("console", f"--listen=127.0.0.1:{site.ports['console']}")
+        site.start("console")
         site.start_prometheus()
         for name in ("exporter", "console"):
             site.wait_until(lambda name=name: status_of(f"{site.url(name)}/readyz") == HTTPStatus.OK)
@@ -236,7 +240,8 @@ def test_a_filling_becomes_a_mail_that_says_what_and_what_to_do(mailbox: Mailbox
 
 
 def test_the_console_shows_the_store(site: Site) -> None:
-    with urllib.request.urlopen(f"{site.url('console')}/api/events", timeout=30) as events:
+    request = urllib.request.Request(f"{site.url('console')}/api/events", headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request, timeout=30) as events:
         first = next(line for line in events if line.startswith(b"data:"))
     assert STORE.encode() in first
 

@@ -32,7 +32,7 @@ from tests.streams.test_subscribe import alert
 from tests.support.estates import small_estate
 from tests.support.java import quick_java
 from tests.support.processes import free_port, still_alive
-from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
+from tests.support.secured_broker import MECHANISM, PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
 from tests.system.harness import Stream, check_equal
 from twin.errors import MqtwinError
@@ -345,6 +345,46 @@ def test_a_wrong_password_is_one_line_that_does_not_show_it(
     [line] = messages(capsys.readouterr().err)
     assert re.search("authentication failed", line, re.IGNORECASE)
     assert "wr0ng" not in line
+
+
+def test_doctor_says_which_step_to_a_secured_broker_fails(
+    secured: SecuredBroker, topic_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    user = USERS["stream"]
+    prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.bootstrap_servers})
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    arguments = ["doctor", *site.options("stream")]
+    address, file = secured.servers("SASL_SSL"), tmp_path / "stream.properties"
+
+    def lines(status: int) -> list[str]:
+        assert main(arguments) == status
+        output = capsys.readouterr()
+        assert PASSWORD not in output.out + output.err
+        return [re.sub(" {2,}", "  ", line) for line in output.out.splitlines()]
+
+    secured.grant(user, as_acls(topic_prefix, documented("stream")))
+    answers = lines(0)
+    assert {line.split()[0] for line in answers} == {"ok"}
+    for text in (f"SASL {address}  {MECHANISM} is taken", f"user {user} is logged in", "READ and WRITE is allowed"):
+        assert any(text in line for line in answers), text
+    without = [right for right in documented("stream") if right not in (("READ", "events"), ("WRITE", "alerts"))]
+    secured.grant(user, as_acls(topic_prefix, [*without, ("DESCRIBE", "alerts")]))
+    failed = [line for line in lines(1) if line.startswith("missing")]
+    assert failed == [
+        f"missing  ACL {topic_prefix}.{name}  {right} is refused  -> expected: an ACL that allows {right} to {user}"
+        for right, name in (("READ", "events"), ("WRITE", "alerts"))
+    ]
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(PASSWORD, "wr0ng"), encoding="utf-8")
+    assert lines(1)[-1] == (
+        f"missing  SASL {address}  user {user} is refused: wrong name or password  "
+        "-> expected: a user of the broker, and its password"
+    )
+    file.write_text(text.replace(MECHANISM, "PLAIN"), encoding="utf-8")
+    assert f"the broker does not take PLAIN  -> expected: sasl.mechanism={MECHANISM}" in lines(1)[-1]
+    file.write_text(text.replace("SASL_SSL", "SASL_PLAINTEXT"), encoding="utf-8")
+    assert lines(1)[-1].startswith(f"missing  Kafka {address}  ")
+    assert "security.protocol=SSL or SASL_SSL" in lines(1)[-1]
 
 
 @pytest.mark.parametrize(
