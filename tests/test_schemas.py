@@ -79,7 +79,9 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 # --- the schemas themselves ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("path", "text"), [pytest.param(*own, id=own[0].name) for own in outputs().items()])
+@pytest.mark.parametrize(
+    ("path", "text"), [pytest.param(*own, id="/".join(own[0].parts[-2:])) for own in outputs().items()]
+)
 def test_what_is_made_from_the_types_of_records_is_fresh(path: Path, text: str) -> None:
     """`make schemas` writes it."""
     assert path.read_text(encoding="utf-8") == text

@@ -121,7 +121,7 @@ def relocate(
     directory: InputFolder,
     /,
     *,
-    to: OutputFolder,
+    output: Annotated[OutputFolder, Parameter(name=("--output", "-o"))],
     home: str | None = None,
     topic_prefix: str | None = None,
     otlp_topic: str | None = None,
@@ -134,14 +134,14 @@ def relocate(
 
     Args:
         directory: Checkpoint folder of a stopped job, on this machine, or a restored copy of it.
-        to: Folder of the copy; there is none yet.
-        home: Path or URI where the job will find the copy, if not at --to.
+        output: Folder to write the copy to; there is none yet.
+        home: Path or URI where the job will find the copy, if not at --output.
         topic_prefix: Prefix of the topics from now on.
         otlp_topic: Topic of the spans from now on.
         other_cluster: The topics are in another cluster.
     """
     done = stored_place.relocate(
-        directory, to, home=home, prefix=topic_prefix, otlp_topic=otlp_topic, other_cluster=other_cluster
+        directory, output, home=home, prefix=topic_prefix, otlp_topic=otlp_topic, other_cluster=other_cluster
     )
     parts = [f"folder {done.homes[0]} -> {done.homes[1]}"]
     parts += [f"topic {before} -> {after}" for before, after in done.topics.items()]
@@ -154,7 +154,9 @@ def relocate(
             else ("no last record is known: make sure yourself that the offsets are of the same records")
         )
         parts.append(last)
-    print(printable(f"{to}: {'; '.join(parts)}; {as_count(done.files, 'file')} rewritten, {directory} is as it was"))
+    print(
+        printable(f"{output}: {'; '.join(parts)}; {as_count(done.files, 'file')} rewritten, {directory} is as it was")
+    )
 
 
 def warn_of_job(directory: Path) -> None:

@@ -39,8 +39,8 @@ def tuning_document(tuning: Tuning) -> Document:
         f" {as_count(tuning.nights_played, 'night')}, {as_count(tuning.choices[0].fillings, 'filling')}."
     )
     callers = (*tuning.choices, *tuning.lines)
-    most = max(1, *(own.pages for own in callers))
-    rows = [(*_cells(own, tuning), _bar(own, most)) for own in callers]
+    highest = max(1, *(own.pages for own in callers))
+    rows = [(*_cells(own, tuning), _bar(own, highest)) for own in callers]
     parts: list[Part] = [
         Text(title, only=TERMINAL),
         Text(scope),
@@ -84,9 +84,9 @@ def _name(own: TunedCaller, tuning: Tuning) -> str:
     return f"{value:g}" + (f" ({', '.join(words)})" if words else "")
 
 
-def _bar(own: TunedCaller, most: int) -> str:
+def _bar(own: TunedCaller, highest: int) -> str:
     """Return the pages of a caller as a bar, one cell each if they fit."""
-    scale = min(1.0, _CELLS / most)
+    scale = min(1.0, _CELLS / highest)
     counts = (own.in_time, own.late, own.needless)
     return "".join(sign * round(scale * count) for sign, count in zip("■▪□", counts, strict=True))
 

@@ -31,7 +31,6 @@ from twin.errors import UsageError
 
 _HOME = re.compile(r'"(?P<home>[^"]+?)/+state/0/_stateSchema/')  # in the operator's metadata
 _SNAPSHOTS = ("", "snapshots/*/")
-_SPACE = "expected: a folder that this user may write, on a disk with room"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +96,9 @@ def relocate(
 
 def _check_target(directory: Path, target: Path) -> None:
     if os.path.lexists(target):
-        raise UsageError(f"--to {target} is there already; expected: a name that is free")
+        raise UsageError(f"--output {target} is there already; expected: a name that is free")
     if target.resolve().is_relative_to(directory.resolve()):
-        raise UsageError(f"--to {target} is in the checkpoint itself; expected: a folder beside it")
+        raise UsageError(f"--output {target} is in the checkpoint itself; expected: a folder beside it")
 
 
 def _renamed(
@@ -163,9 +162,13 @@ def _draft(target: Path) -> Iterator[Path]:
         draft.rename(target)
         draft = None
     except shutil.Error as error:
-        raise UsageError(f"--to {target}: {error.args[0][0][2]}; {_SPACE}") from None
+        raise UsageError(
+            f"--output {target}: {error.args[0][0][2]}; expected: a folder that this user may write, on a disk with room"
+        ) from None
     except OSError as error:
-        raise UsageError(f"--to {target}: {error.strerror or error}; {_SPACE}") from None
+        raise UsageError(
+            f"--output {target}: {error.strerror or error}; expected: a folder that this user may write, on a disk with room"
+        ) from None
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)

@@ -129,6 +129,7 @@ _NO_INPUT = {  # commands without an input, and folders that are taken only if t
     "demo": "tests/deploy/test_output_folder.py",
     "broker": "tests/deploy/test_broker.py",
     "checkpoint migrate": "tests/deploy/test_commands_checkpoint.py",
+    "checkpoint relocate": "tests/streams/test_relocate.py",
     "checkpoint repartition": "tests/deploy/test_commands_checkpoint.py",
 }
 

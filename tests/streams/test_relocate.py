@@ -64,7 +64,7 @@ def homes(directory: Path) -> set[Path]:
 
 def test_a_copy_beside_the_original_is_sound_and_names_itself(run: Run, directory: Path, tmp_path: Path) -> None:
     before, target = digests(directory), tmp_path / "copies" / "a copy"
-    status, out, error = run(directory, "--to", target)
+    status, out, error = run(directory, "--output", target)
     assert (status, error) == (0, "")
     assert out.splitlines() == [
         (
@@ -85,7 +85,7 @@ def test_other_topics_are_named_everywhere_and_their_ids_are_forgotten(
     run: Run, directory: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "copy"
-    status, out, _ = run(directory, "--to", target, "--topic-prefix", "other")
+    status, out, _ = run(directory, "--output", target, "--topic-prefix", "other")
     assert status == 0
     assert "; topic mqtwin.events -> other.events; topic mqtwin.reports -> other.reports; the next start" in out
     files = CheckpointFiles(target)
@@ -107,20 +107,20 @@ def test_other_topics_are_named_everywhere_and_their_ids_are_forgotten(
 def test_another_cluster_is_not_known_and_the_last_record_is_kept_to_compare(
     run: Run, directory: Path, tmp_path: Path
 ) -> None:
-    status, out, _ = run(directory, "--to", tmp_path / "copy", "--other-cluster")
+    status, out, _ = run(directory, "--output", tmp_path / "copy", "--other-cluster")
     manifest = read_manifest(CheckpointFiles(tmp_path / "copy").folder)
     assert manifest is not None and status == 0
     assert (manifest.cluster, set(manifest.topics.values())) == ("", {""})
     assert manifest.read["mqtwin.events"][0].offset == 59
     assert "; its cluster is not known; the next start compares the last record that was read; " in out
     (directory / MANIFEST).unlink()
-    assert "make sure yourself" in run(directory, "--to", tmp_path / "second", "--other-cluster")[1]
+    assert "make sure yourself" in run(directory, "--output", tmp_path / "second", "--other-cluster")[1]
 
 
 def test_a_copy_for_another_machine_names_the_folder_there(run: Run, directory: Path, tmp_path: Path) -> None:
     for home, uri in (("/state/checkpoint", "file:/state/checkpoint"), ("hdfs://name/cp/", "hdfs://name/cp")):
         target = tmp_path / uri.replace("/", "-")
-        status, out, _ = run(directory, "--to", target, "--home", home)
+        status, out, _ = run(directory, "--output", target, "--home", home)
         assert status == 0
         assert f" -> {uri}; " in out
         assert f'"{uri}/state/0/_stateSchema/' in (target / "state/0/_metadata/v2/0").read_text()
@@ -131,7 +131,7 @@ def test_the_checkpoint_of_a_release_is_relocated_with_its_snapshots(run: Run, t
         archive.extractall(tmp_path, filter="data")
     contents = json.loads((tmp_path / "kept.json").read_text())
     directory, target, otlp = tmp_path / "checkpoint", tmp_path / "copy", "else.spans"
-    status, out, error = run(directory, "--to", target, "--topic-prefix", "else", "--otlp-topic", otlp)
+    status, out, error = run(directory, "--output", target, "--topic-prefix", "else", "--otlp-topic", otlp)
     assert (status, error) == (0, "")
     assert out.startswith(f"{target}: folder file:/home/of/the/checkpoint -> file:{target}; topic ")
     assert CheckpointFiles(target).check(thorough=True) == []
@@ -153,7 +153,7 @@ def test_files_that_are_one_stay_one(run: Run, directory: Path, tmp_path: Path) 
     link = directory / "snapshots" / "1-0" / "metadata"
     link.parent.mkdir(parents=True)
     os.link(directory / "metadata", link)
-    assert run(directory, "--to", tmp_path / "copy")[0] == 0
+    assert run(directory, "--output", tmp_path / "copy")[0] == 0
     assert (tmp_path / "copy" / "snapshots" / "1-0" / "metadata").samefile(tmp_path / "copy" / "metadata")
     assert not (tmp_path / "copy" / "metadata").samefile(directory / "metadata")
 
@@ -169,25 +169,27 @@ def test_what_cannot_be_relocated_is_one_line_and_leaves_nothing(
     begin_repartition(unfinished, 8)
     folders = set(tmp_path.iterdir())
     for arguments, message in (
-        ([damaged, "--to", target], "is damaged: state/0/1/5.changelog: is empty"),
-        ([unfinished, "--to", target], "its repartition to 8 state partitions has not ended"),
-        ([directory, "--to", tmp_path / "unfinished"], "is there already; expected: a name that is free"),
-        ([directory, "--to", directory / "copy"], "is in the checkpoint itself; expected: a folder beside it"),
-        ([directory, "--to", target, "--otlp-topic", "a"], "the checkpoint has no topic of spans"),
-        ([tmp_path, "--to", target], "is no checkpoint"),
-        ([directory, "--to", "/proc/nope/cp"], "--to /proc/nope/cp: "),
+        ([damaged, "--output", target], "is damaged: state/0/1/5.changelog: is empty"),
+        ([unfinished, "--output", target], "its repartition to 8 state partitions has not ended"),
+        ([directory, "--output", tmp_path / "unfinished"], "is there already; expected: a name that is free"),
+        ([directory, "--output", directory / "copy"], "is in the checkpoint itself; expected: a folder beside it"),
+        ([directory, "--output", target, "--otlp-topic", "a"], "the checkpoint has no topic of spans"),
+        ([tmp_path, "--output", target], "is no checkpoint"),
+        ([directory, "--output", "/proc/nope/cp"], "--output /proc/nope/cp: "),
     ):
         status, out, error = run(*arguments)
         assert (status, out, error.count("\n")) == (2, "", 1)
         assert message in error
         assert "expected: " in error or "repartition" in error or "restore" in error
     guard = LocalGuard(directory)
-    assert "a job runs on it (pid " in run(directory, "--to", target)[2]
+    assert "a job runs on it (pid " in run(directory, "--output", target)[2]
     guard.release()
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(shutil, "copy2", fail)
-    assert "No space left on device; expected: a folder that this user may write" in run(directory, "--to", target)[2]
+    assert (
+        "No space left on device; expected: a folder that this user may write" in run(directory, "--output", target)[2]
+    )
     assert set(tmp_path.iterdir()) == folders

@@ -15,7 +15,7 @@ from twin.simulation import demo_estate_text
 from twin.testing import Driver
 
 WITH_ESTATE = {"find_plans", "Decoder", "Timeline", "at_moment", "commission", "open_store", "replay", "report"}
-WITH_ESTATE |= {"simulate"}
+WITH_ESTATE |= {"simulate", "tune"}
 
 
 def test_the_version_is_that_of_the_package() -> None:

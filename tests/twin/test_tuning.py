@@ -35,7 +35,7 @@ def tuning(site: Site, estate: Estate) -> Tuning:
     return twin.tune([site.recording], estate, values=VALUES)
 
 
-def told(alerts: list[Alert]) -> list[tuple[object, ...]]:
+def facts_of(alerts: list[Alert]) -> list[tuple[object, ...]]:
     return [(alert.time, alert.alert_id, alert.change, alert.severity, alert.time_to_full_s) for alert in alerts]
 
 
@@ -62,10 +62,10 @@ def test_the_numbers_of_a_setting_are_those_of_a_replay_with_it(site: Site, esta
 
 
 def test_a_recording_that_is_played_again_says_the_same_by_looks_that_are_kept(site: Site, estate: Estate) -> None:
-    alone = [told(twin.replay(site.recording, chosen(estate, value), course=False).alerts) for value in VALUES]
+    alone = [facts_of(twin.replay(site.recording, chosen(estate, value), course=False).alerts) for value in VALUES]
     with keeping_looks():
-        kept = [told(twin.replay(site.recording, chosen(estate, value), course=False).alerts) for value in VALUES]
-    assert kept == alone
+        again = [facts_of(twin.replay(site.recording, chosen(estate, value), course=False).alerts) for value in VALUES]
+    assert again == alone
     assert alone[0] != alone[-1]
 
 
@@ -87,9 +87,9 @@ def test_recordings_add_up_and_processes_change_nothing(site: Site, estate: Esta
     def counts(own: TunedCaller) -> tuple[int, ...]:
         return own.pages, own.in_time, own.late, own.needless, own.fillings, own.missed
 
-    for one, both in zip((*tuning.choices, *tuning.lines), (*twice.choices, *twice.lines), strict=True):
-        assert counts(both) == tuple(2 * count for count in counts(one))
-        assert (both.lead_p50_s, both.pages_a_month) == (one.lead_p50_s, one.pages_a_month)
+    for once, both in zip((*tuning.choices, *tuning.lines), (*twice.choices, *twice.lines), strict=True):
+        assert counts(both) == tuple(2 * count for count in counts(once))
+        assert (both.lead_p50_s, both.pages_a_month) == (once.lead_p50_s, once.pages_a_month)
 
 
 @pytest.mark.nightly

@@ -357,12 +357,12 @@ class ForecastMonitor:
         """Return the outlook by flows, those of a sample up to the last measurement."""
         memory, is_sample = self.memory, self.memory.estimated_at is not None
         looked_at, counts, stops = memory.estimated_at or tick, memory.puts.counts, memory.stops
-        kept, place = _kept.get(), _Place(view.name, tick, looked_at, counts, stops, is_sample)
-        if kept is not None and place in kept:
-            return kept[place]
+        looks, place = _looks.get(), _Place(view.name, tick, looked_at, counts, stops, is_sample)
+        if looks is not None and place in looks:
+            return looks[place]
         outlook = look(view, looked_at, counts, stops, is_sample=is_sample, plans=self.plans)
-        if kept is not None:
-            outlook = kept[place] = None if outlook is None else replace(outlook, drawn=None)
+        if looks is not None:
+            outlook = looks[place] = None if outlook is None else replace(outlook, drawn=None)
         return outlook
 
     def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
@@ -607,7 +607,7 @@ class _Place(NamedTuple):
     is_sample: bool
 
 
-_kept: ContextVar[dict[_Place, Outlook | None] | None] = ContextVar("kept looks", default=None)
+_looks: ContextVar[dict[_Place, Outlook | None] | None] = ContextVar("kept looks", default=None)
 
 
 @contextlib.contextmanager
@@ -617,11 +617,11 @@ def keeping_looks() -> Iterator[None]:
     No futures are kept, so that alerts come when they would, but name no effects of actions. Between two plays only
     settings of alerts may differ.
     """
-    token = _kept.set({})
+    token = _looks.set({})
     try:
         yield
     finally:
-        _kept.reset(token)
+        _looks.reset(token)
 
 
 def _named(summary: _Summary, episode: Episode) -> Resource:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -86,10 +86,10 @@ class TunedNight(msgspec.Struct, frozen=True, kw_only=True):
     """A night, noon to noon of the site, in which a store filled or a setting called.
 
     Attributes:
-        date: of its evening.
+        date: date of its evening.
         stores: those that filled or about which somebody called.
         fillings: number.
-        pages: of each setting, in the order of `Tuning.choices`; needless: those for nothing.
+        pages: number of pages of each setting, in the order of `Tuning.choices`; needless: those for nothing.
     """
 
     date: str
@@ -100,7 +100,7 @@ class TunedNight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """What settings bring on recordings.
+    """The effects of settings on recordings.
 
     Attributes:
         since, until: first and last moment of the recordings.
@@ -151,8 +151,8 @@ class _Played(NamedTuple):
 
 
 def tune(
-    recordings: Sequence[str | PathLike[str]],
-    estate: Estate | str | PathLike[str],
+    recordings: Sequence[str | Path],
+    estate: Estate | str | Path,
     *,
     values: Sequence[float] = VALUES,
     page_lead_s: float | None = None,
@@ -302,7 +302,7 @@ def _tuning(estate: Estate, played: Sequence[_Played], values: Sequence[float]) 
     }
     choices = tuple(callers[value] for value in values)
     present = {config.needless for config in _settings(estate)}
-    most = max(own.fillings - own.missed for own in choices)
+    highest = max(own.fillings - own.missed for own in choices)
     return Tuning(
         since=as_text(first - STEP),
         until=as_text(last),
@@ -313,7 +313,9 @@ def _tuning(estate: Estate, played: Sequence[_Played], values: Sequence[float]) 
         choices=choices,
         lines=(callers[THRESHOLD], callers[STRAIGHT]),
         nights=_nights(played, values, offset),
-        quietest=next(value for value, own in zip(values, choices, strict=True) if own.fillings - own.missed == most),
+        quietest=next(
+            value for value, own in zip(values, choices, strict=True) if own.fillings - own.missed == highest
+        ),
     )
 
 
