@@ -163,11 +163,11 @@ def _draft(target: Path) -> Iterator[Path]:
         draft = None
     except shutil.Error as error:
         raise UsageError(
-            f"--output {target}: {error.args[0][0][2]}; expected: a folder that this user may write, on a disk with room"
+            f"--output {target}: {error.args[0][0][2]}; expected: a folder that may be written, with room"
         ) from None
     except OSError as error:
         raise UsageError(
-            f"--output {target}: {error.strerror or error}; expected: a folder that this user may write, on a disk with room"
+            f"--output {target}: {error.strerror or error}; expected: a folder that may be written, with room"
         ) from None
     finally:
         if draft is not None:
