@@ -121,7 +121,7 @@ class ConsoleState:
 
     @property
     def sign_in(self) -> str:
-        """What the page offers to those who are signed out: token, login or reload."""
+        """The offer of the page to those who are signed out: token, login or reload."""
         return "token" if self.identity is None else self.identity.sign_in
 
     def is_over(self, person: Person) -> bool:

@@ -19,7 +19,7 @@ from twin.records import NOTE_CHARACTERS
 
 EVERYBODY = "*"  # in the place of a group: all who are signed in
 SOCKET = "unix"  # in the place of an address: who may open the console's socket
-_STREAM_S = 900.0  # after which a proxy is asked again for who listens
+_STREAM_S = 900.0  # for which the word of a proxy about who listens holds
 _HEADER_NAME = re.compile(r"[a-z0-9-]{1,64}")
 _MAX_NAME = NOTE_CHARACTERS["who"]
 
@@ -134,7 +134,7 @@ class Roles:
         if not (self.viewers or self.operators or self.approvers):
             raise UsageError("nobody has a role; expected: --viewers GROUP, --operators GROUP or --approvers GROUP")
 
-    def of(self, groups: Collection[str]) -> Role:
+    def highest(self, groups: Collection[str]) -> Role:
         """Return the highest role of somebody who is in groups."""
         own = {EVERYBODY, *groups}
         for role, names in ((Role.APPROVER, self.approvers), (Role.OPERATOR, self.operators)):
@@ -195,7 +195,7 @@ class Proxy(Identity):
         if name is None:
             return None
         groups = [group.strip() for group in (_only(request, self._groups) or "").split(",")]
-        role = self._roles.of([group for group in groups if group and group != EVERYBODY])
+        role = self._roles.highest([group for group in groups if group and group != EVERYBODY])
         return Person(checked_name(name), role, time.time() + _STREAM_S)
 
     def _trusts(self, request: Request) -> bool:

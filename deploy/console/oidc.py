@@ -48,9 +48,9 @@ class _Session(msgspec.Struct, frozen=True):
 
 
 class _Login(msgspec.Struct, frozen=True):
-    """The content of the cookie between the console and the provider. kept: what authlib has to find again."""
+    """The content of the cookie between the console and the provider. state: what authlib has to find again."""
 
-    kept: dict[str, Any]
+    state: dict[str, Any]
     place: str
     exp: float
 
@@ -139,14 +139,14 @@ class Provider(SignIn):
     async def login(self, request: Request) -> Response:
         """Send a browser to the provider, with a cookie by which it is known when it comes back."""
         place = _PLACE.fullmatch(request.query_params.get("next", ""))
-        kept: dict[str, Any] = {}
-        request.scope["session"] = kept
+        state: dict[str, Any] = {}
+        request.scope["session"] = state
         try:
             await self._load()
             answer: Response = await self._app.authorize_redirect(request, f"{self._own.address}callback")
         except Exception as error:  # noqa: BLE001 -- a provider may answer with anything
             return _failed(error)
-        login = _Login(kept, "#/" if place is None else place[0], time.time() + _LOGIN_S)
+        login = _Login(state, "#/" if place is None else place[0], time.time() + _LOGIN_S)
         self._set(answer, self._login_cookie, _written(login, self._login_key), _LOGIN_S, "lax")
         return answer
 
@@ -156,7 +156,7 @@ class Provider(SignIn):
         login = _read(request.cookies.get(self._login_cookie, ""), self._login_key, _Login)
         if login is None:
             return _failed(NotSignedInError("this browser has not begun it within ten minutes"))
-        request.scope["session"] = login.kept
+        request.scope["session"] = login.state
         try:
             await self._load()
             token = await self._app.authorize_access_token(request, claims_options=self._claims(), leeway=_LEEWAY_S)
@@ -165,7 +165,7 @@ class Provider(SignIn):
             groups = _groups_in(claims.get(self._own.groups_claim))
         except Exception as error:  # noqa: BLE001 -- as above
             return _failed(error)
-        session = _Session(name, self._roles.of(groups), time.time() + _SESSION_S, secrets.token_urlsafe(16))
+        session = _Session(name, self._roles.highest(groups), time.time() + _SESSION_S, secrets.token_urlsafe(16))
         answer = RedirectResponse(self._own.address + login.place, 303)
         self._set(answer, self._session_cookie, _written(session, self._session_key), _SESSION_S, "strict")
         self._set(answer, self._login_cookie, "", 0, "lax")
@@ -186,9 +186,9 @@ class Provider(SignIn):
         """Read what the provider says of itself, once. ValueError: it is another one than that of the settings."""
         metadata = await self._app.load_server_metadata()
         if metadata.get("issuer") != self._own.issuer:
-            said = str(metadata.get("issuer"))[:200]
+            other = str(metadata.get("issuer"))[:200]
             metadata.clear()
-            raise ValueError(f"the provider calls itself {said}; expected: {self._own.issuer}")
+            raise ValueError(f"the provider calls itself {other}; expected: {self._own.issuer}")
         offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         # Some offer none, which is no signature, or HS256, by the secret.
         metadata["id_token_signing_alg_values_supported"] = [name for name in offered if name in _SIGNATURES]

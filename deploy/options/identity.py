@@ -60,8 +60,10 @@ class SignInOptions:
         from deploy.console.identity import Proxy, Roles
 
         if not self.trust_proxy and self.oidc_issuer is None:
-            given = [name for name in ("viewers", "operators", "approvers", "public_address") if getattr(self, name)]
-            if given or self.oidc_client_id or self.oidc_secret_file:
+            roles_or_address = [
+                name for name in ("viewers", "operators", "approvers", "public_address") if getattr(self, name)
+            ]
+            if roles_or_address or self.oidc_client_id or self.oidc_secret_file:
                 raise UsageError("roles without a sign-in; expected: --trust-proxy ADDRESS or --oidc-issuer URL, too")
             return None
         if self.trust_proxy and self.oidc_issuer is not None:

@@ -35,7 +35,7 @@ class Provider:
         issuer: its address.
         claims: further claims of the ID token, or others; None: without this one.
         metadata: further metadata, or others.
-        algorithm: of the signature; none: there is no signature.
+        algorithm: JWS name of the signature's; none: no signature.
         key: the key of the signature.
         error: what it answers instead of a code.
         asked: what it was asked for a code.

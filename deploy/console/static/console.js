@@ -947,6 +947,7 @@ function signedOut({ detail, who, sign_in: way }) {
   byId("sign-out").hidden = !who || !isHere;
   byId("fresh-text").replaceChildren(who ? detail : "Signed out: ", who ? "" : h("button", { onclick: go }, isHere ? "Sign in" : "Reload"));
   setAttribute(byId("main"), "data-stale", "true");
+  byId("main").hidden = !state.meta;
   drawFresh();
 }
 

@@ -90,8 +90,8 @@ def test_each_role_passes_its_own_doors_and_those_below(path: str, method: str, 
 def test_the_page_hears_who_looks_and_offers_notes_to_operators_alone():
     state = ConsoleState(ConsoleModel(TOPICS), HOSTS, take_note=list)
     viewer, operator = Person("ann", Role.VIEWER), Person("bob", Role.OPERATOR)
-    told = [{name: state.about(own)[name] for name in ("who", "role", "takes_notes")} for own in (viewer, operator)]
-    assert told == [
+    pages = [{name: state.about(own)[name] for name in ("who", "role", "takes_notes")} for own in (viewer, operator)]
+    assert pages == [
         {"who": "ann", "role": "viewer", "takes_notes": False},
         {"who": "bob", "role": "operator", "takes_notes": True},
     ]
@@ -373,7 +373,7 @@ def test_options_that_would_let_in_the_wrong_people_are_refused(
     secret = tmp_path / "secret"
     secret.write_text("hidden-from-logs\n")
     secret.chmod(0o600)
-    given = [str(secret) if option == "SECRET" else option for option in options]
-    assert main(["console", "--bootstrap-servers", "127.0.0.1:1", *given]) == 2
+    arguments = [str(secret) if option == "SECRET" else option for option in options]
+    assert main(["console", "--bootstrap-servers", "127.0.0.1:1", *arguments]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert re.search(expected, line) and "hidden-from-logs" not in line

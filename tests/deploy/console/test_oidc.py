@@ -158,8 +158,8 @@ def test_a_token_that_is_wrong_in_anything_signs_nobody_in(case: str, provider: 
 
 def with_query(address: str, **changed: str | None) -> str:
     query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()} | changed
-    kept = {name: value for name, value in query.items() if value is not None}
-    return f"{ADDRESS}callback?{urlencode(kept)}"
+    values = {name: value for name, value in query.items() if value is not None}
+    return f"{ADDRESS}callback?{urlencode(values)}"
 
 
 def test_an_answer_that_this_browser_has_not_asked_for_signs_nobody_in(provider: Provider) -> None:
