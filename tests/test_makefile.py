@@ -13,7 +13,7 @@ READ = ["Makefile", "pyproject.toml", "constraints.txt", "deploy/java/jars.lock.
 STEPS = {
     "venv": "-m venv",
     "packages": "-r .venv/.made/packages.txt",
-    "mqtwin": "-e '.[stream]' && ",
+    "mqtwin": "-e '.[stream,oidc]' && ",
 }
 
 

@@ -154,7 +154,7 @@ def test_the_bill_lists_each_package_that_mqtwin_requires_in_its_tested_version(
     packages = [part for part in bill["components"] if part["purl"].startswith("pkg:pypi/")]
     listed = {part["name"]: (part["version"], part["scope"]) for part in packages}
     assert {name for name, (_, scope) in listed.items() if scope == "required"} == required(set())
-    assert set(listed) == required({"all", "java", "pictures", "stream"})
+    assert set(listed) == required({"all", "java", "oidc", "pictures", "stream"})
     runs, extras = pins_below("What mqtwin runs on"), pins_below("What its extras add")
     assert {name: version for name, (version, _) in listed.items()} == runs | extras
 
@@ -202,7 +202,7 @@ def test_the_metadata_names_the_pythons_that_are_supported(metadata: Message) ->
 
 def test_the_metadata_has_license_extras_and_description(metadata: Message) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata.get_all("Provides-Extra") == ["all", "java", "pictures", "stream"]
+    assert metadata.get_all("Provides-Extra") == ["all", "java", "oidc", "pictures", "stream"]
     assert metadata["Description-Content-Type"] == "text/markdown"
     libraries = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
     assert all(f"`mqtwin[{extra}]`" in libraries for extra in metadata.get_all("Provides-Extra", []))

@@ -16,6 +16,7 @@ from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import ConsoleServer, Listen, read_token
 from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address, parse_zone
 from deploy.options.files import EstateFile, InputFile, InputFolder, SecretFile
+from deploy.options.identity import SignInOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
 from streams.host.signals import StopRequestedError, raise_on_stop
@@ -26,6 +27,9 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
+
+_NO_SIGN_IN = SignInOptions()
+_SOCKET = "unix:"
 
 
 def console(
@@ -43,6 +47,7 @@ def console(
     allowed_host: Repeated = (),
     open_: Flag = False,
     zone: str | None = None,
+    sign_in: SignInOptions = _NO_SIGN_IN,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -57,7 +62,8 @@ def console(
             console then follows with twins of its own.
         checkpoint: Checkpoint folder of the job, on this machine: with its snapshots the page shows past days, too.
         status_file: File of `mqtwin stream --status-file` on this machine: the page says when the job has stopped.
-        listen: Address to serve on, HOST:PORT; port 0: a free one. A host that others reach needs --token-file and TLS.
+        listen: Address to serve on, HOST:PORT, with port 0 a free one, or unix:PATH for a proxy. A host that others
+            reach needs --token-file or a sign-in, and TLS.
         token_file: File with the token that clients must know, readable by its owner only.
         tls_certificate: TLS certificate chain (PEM).
         tls_key: Key of the certificate (PEM).
@@ -65,6 +71,7 @@ def console(
         allowed_host: A further name by which browsers may call the console; may be repeated.
         open_: Open the page in the browser of this machine.
         zone: Zone of the times on the page, where no estate is given: Europe/Berlin, or +01:00. Default: UTC.
+        sign_in: Sign-in and roles.
     """
     if (kafka is None) == (recording is None):
         raise UsageError("expected one of --bootstrap-servers HOST:PORT and --recording FILE")
@@ -80,15 +87,18 @@ def console(
         raise UsageError(f"--status-file {status_file}; expected: with --bootstrap-servers")
     if zone is not None and estate is not None:
         raise UsageError(f"--zone {zone} with --estate; expected: [site] zone in {estate}")
-    host, port = parse_address(listen)
+    is_socket = listen.startswith(_SOCKET)
+    host, port = ("localhost", 0) if is_socket else parse_address(listen)
     served = Listen(
         host=host,
         port=port,
+        path=Path(listen.removeprefix(_SOCKET)) if is_socket else None,
         token=None if token_file is None else read_token(token_file),
+        identity=sign_in.identity(),
         certificate=tls_certificate,
         key=tls_key,
         behind_proxy=behind_proxy,
-        allowed_hosts=allowed_host,
+        allowed_hosts=(*allowed_host, *sign_in.hosts),
     )
 
     def open_server(parts: ExitStack) -> ConsoleServer:

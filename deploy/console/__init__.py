@@ -6,6 +6,8 @@
 - `live`: the threads that read the topics, for the model and for these answers
 - `past`: a recording instead of the topics, each of its moments
 - `recorded`: a recorded night as one page, without a server
+- `identity`: roles, the doors that need them, and names for which a proxy vouches
+- `oidc`: sign-in by OpenID Connect; the only user of authlib
 - `app`: the web application
 - `server`: the address, its protection, and the thread that serves it
 - `static/`: the page

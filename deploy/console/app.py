@@ -11,6 +11,7 @@ import asyncio
 import gzip
 import hashlib
 import hmac
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.answers import Answers
+from deploy.console.identity import UNNAMED, Identity, NotSignedInError, Person, Role, SignIn, needed_role
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
 from twin.decoding import UNREADABLE
@@ -71,6 +73,7 @@ _OWN_FILES = {
 _log = structlog.get_logger("mqtwin.console")
 
 Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinError: it cannot be answered
+_Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(slots=True)
@@ -80,8 +83,9 @@ class ConsoleState:
     Attributes:
         model: what the page shows.
         hosts: values of the Host header that are answered.
-        token: what a client must know; None: nothing.
+        token: what a client must know who does not say in another way who it is; None: nothing.
         is_tls: True if browsers see https.
+        identity: the way in which people say who they are; None: they do not.
         answers: answers to what-if and to requests for advice; None: there are none.
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note; None: nobody can leave one.
@@ -94,6 +98,7 @@ class ConsoleState:
     hosts: Sequence[str]
     token: str | None = None
     is_tls: bool = False
+    identity: Identity | None = None
     answers: Answers | None = None
     past: Past | None = None
     take_note: Answer | None = None
@@ -101,40 +106,36 @@ class ConsoleState:
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def extra(self) -> dict[str, Any]:
-        """Return what the page is told about the console itself."""
+    def about(self, person: Person = UNNAMED) -> dict[str, Any]:
+        """Return what the page of somebody is told about the console itself, and about them."""
         return {
             "clients": self.clients,
             "what_if": self.answers is not None,
             "recording": None if self.past is None else self.past.recording,
             "has_past": self.past is not None,
-            "takes_notes": self.take_note is not None,
+            "takes_notes": self.take_note is not None and person.role >= needed_role("/note"),
+            "who": person.name,
+            "role": person.role.name.lower(),
+            "sign_in": self.sign_in,
         }
+
+    @property
+    def sign_in(self) -> str:
+        """The offer of the page to those who are signed out: token, login or reload."""
+        return "token" if self.identity is None else self.identity.sign_in
+
+    def is_over(self, person: Person) -> bool:
+        """Return True once somebody has to say again who they are."""
+        return self.identity is not None and self.identity.is_over(person)
 
 
 def new_app(state: ConsoleState) -> Starlette:
     """Return the application."""
-    routes = [
-        Route("/", _page),
-        Route("/static/{name}", _static),
-        Route("/api/session", _session, methods=["POST"]),
-        Route("/api/events", _events),
-        Route("/api/history", _history),
-        Route("/api/moments", _moments),
-        Route("/api/at", _moment),
-        Route("/api/state", _state),
-        Route("/whatif", _what_if, methods=["POST"]),
-        Route("/advise", _advise, methods=["POST"]),
-        Route("/hindsight", _hindsight, methods=["POST"]),
-        Route("/note", _note, methods=["POST"]),
-        Route("/healthz", _healthz),
-        Route("/readyz", _readyz),
-    ]
     middleware = [
         Middleware(_SecurityHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(state.hosts), www_redirect=False),
     ]
-    app = Starlette(routes=routes, middleware=middleware)
+    app = Starlette(routes=_ROUTES, middleware=middleware)
     app.state.console = state
     return app
 
@@ -164,10 +165,7 @@ def _cookie_of(token: str) -> str:
     return hmac.new(token.encode(), b"mqtwin console", hashlib.sha256).hexdigest()
 
 
-def _is_allowed(request: Request) -> bool:
-    token = _console(request).token
-    if token is None:
-        return True
+def _knows_token(request: Request, token: str) -> bool:
     kind, _, credentials = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return hmac.compare_digest(credentials.strip().encode(), token.encode())
@@ -179,19 +177,66 @@ def _console(request: Request) -> ConsoleState:
     return state
 
 
-def _protected(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Let only clients pass that know the token, and only pages of this server."""
+def _person(request: Request) -> Person:
+    """Return who asks. NotSignedInError: they do not say, or in a way that is not believed."""
+    console = _console(request)
+    if console.identity is not None:
+        person = console.identity.person(request)
+        if person is not None:
+            return person
+    elif console.token is None:
+        return UNNAMED
+    if console.token is not None and _knows_token(request, console.token):
+        return UNNAMED
+    if console.identity is None:
+        raise NotSignedInError("no valid token; expected: Authorization: Bearer TOKEN, the line of --token-file")
+    raise NotSignedInError("nobody is signed in; expected: a sign-in")
+
+
+def _is_own_page(request: Request) -> bool:
+    """Return False if a page of another site asks. Browsers say so by one header or, older ones, by another."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("origin")
+    if origin is None:
+        return True
+    host = re.fullmatch(r"https?://([^/?#@]*?)(:[0-9]+)?", origin)
+    own = {*_console(request).hosts, re.sub(r":[0-9]+$", "", request.headers.get("host", ""))}
+    return host is not None and host[1] in own
+
+
+def _door(path: str, handler: _Handler, method: str = "GET") -> Route:
+    """Return a route that lets only those pass who have the role that its row needs, and only pages of this server.
+
+    Raises:
+        LookupError: it has no row.
+    """
+    needed = needed_role(path)
 
     async def checked(request: Request) -> Response:
-        if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        if (method == "POST" or needed > Role.NOBODY) and not _is_own_page(request):
             return _problem(403, "a page of another site asked; expected: the console's own page")
-        if not _is_allowed(request):
-            answer = _problem(401, "no valid token; expected: Authorization: Bearer TOKEN, the line of --token-file")
-            answer.headers["www-authenticate"] = "Bearer"
-            return answer
+        if needed > Role.NOBODY:
+            console = _console(request)
+            try:
+                person = request.state.person = _person(request)
+            except NotSignedInError as error:
+                answer = _json({"detail": str(error), "sign_in": console.sign_in}, 401)
+                if console.token is not None:
+                    answer.headers["www-authenticate"] = "Bearer"
+                return answer
+            if person.role < needed:
+                return _json(_refusal(person, needed) | {"sign_in": console.sign_in}, 403)
         return await handler(request)
 
-    return checked
+    return Route(path, checked, methods=[method])
+
+
+def _refusal(person: Person, needed: Role) -> dict[str, str]:
+    who = person.name or "this client"
+    has = "has no role" if person.role is Role.NOBODY else f"is a {person.role.name.lower()}"
+    return {"detail": f"{who} {has} here; expected: {needed.name.lower()}", "who": who}
 
 
 def _problem(status: int, detail: str) -> Response:
@@ -252,42 +297,48 @@ async def _static(request: Request) -> Response:
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-@_protected
 async def _session(request: Request) -> Response:
     """Answer a browser that knows the token with a cookie, since it cannot send a header with every request."""
-    console = _console(request)
-    response = _json({"token_needed": console.token is not None})
-    if console.token is not None:
+    console, person = _console(request), request.state.person
+    response = _json({"token_needed": console.token is not None, "who": person.name, "role": person.role.name.lower()})
+    if console.token is not None and person.name is None:
         cookie = _cookie_of(console.token)
         response.set_cookie(_COOKIE, cookie, httponly=True, samesite="strict", secure=console.is_tls)
     return response
 
 
-@_protected
 async def _events(request: Request) -> Response:
     console = _console(request)
     if console.clients >= MAX_CLIENTS:
         return _problem(503, f"{MAX_CLIENTS} clients receive events already; expected: fewer")
     since = _version_of(request.headers.get("last-event-id", ""), console.model.epoch)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(stream(console, since), media_type="text/event-stream", headers=headers)
+    content = stream(console, since, request.state.person)
+    return StreamingResponse(content, media_type="text/event-stream", headers=headers)
 
 
-async def stream(console: ConsoleState, since: int) -> AsyncIterator[bytes]:
-    """Yield Server-Sent Events for one client until the server stops. since: version that the client has, 0: none."""
+async def stream(console: ConsoleState, since: int, person: Person = UNNAMED) -> AsyncIterator[bytes]:
+    """Yield Server-Sent Events for one client until the server stops, or until it has to say again who it is.
+
+    Args:
+        since: version that the client has, 0: none.
+    """
     model = console.model
     console.clients += 1
     try:
         yield f"retry: {_RETRY_MS}\n\n".encode()
         idle = 0
         while not console.is_stopping.is_set():
+            if console.is_over(person):
+                yield b"event: again\ndata: {}\n\n"
+                return
             if model.version > since or since <= 0:
-                since, content = model.changes(since, console.extra())
+                since, content = model.changes(since, console.about(person))
                 since = max(since, 1)
                 yield _event("changes", content, f"{model.epoch}-{since}")
                 idle = 0
             elif idle >= _BEAT_PERIODS:
-                yield _event("beat", model.beat(console.extra()), f"{model.epoch}-{since}")
+                yield _event("beat", model.beat(console.about(person)), f"{model.epoch}-{since}")
                 idle = 0
             idle += 1
             try:
@@ -308,7 +359,6 @@ def _version_of(event_id: str, epoch: str) -> int:
     return int(version) if own == epoch and version.isascii() and version.isdigit() and len(version) < 16 else 0
 
 
-@_protected
 async def _history(request: Request) -> Response:
     console = _console(request)
     store, time, past = request.query_params.get("store", ""), request.query_params.get("t"), console.past
@@ -328,12 +378,10 @@ def _columns(store: str, columns: dict[str, Any] | None) -> Response:
     return _json(columns)
 
 
-@_protected
 async def _moments(request: Request) -> Response:
     return await _from_past(request, lambda past: _json(past.moments))
 
 
-@_protected
 async def _moment(request: Request) -> Response:
     """Answer with everything as of a moment, in the form of the first event of a stream."""
     console = _console(request)
@@ -341,13 +389,12 @@ async def _moment(request: Request) -> Response:
     def read(past: Past) -> Response:
         time_s = seconds_of(request.query_params.get("t", ""))
         played = past.played(time_s)
-        extra = {**console.extra(), "recording": played.moments.name}
+        extra = {**console.about(request.state.person), "recording": played.moments.name}
         return Response(played.model_at(time_s).changes(0, extra)[1], media_type="application/json")
 
     return await _from_past(request, read)
 
 
-@_protected
 async def _state(request: Request) -> Response:
     """Answer with the state records as of a time, exactly."""
 
@@ -375,30 +422,33 @@ def _no_past() -> Response:
     return _problem(404, "this console shows the present; expected: mqtwin console --recording FILE, or --estate FILE")
 
 
-@_protected
 async def _what_if(request: Request) -> Response:
     answers = _console(request).answers
     return await _asked(request, None if answers is None else answers.what_if)
 
 
-@_protected
 async def _advise(request: Request) -> Response:
     answers = _console(request).answers
     return await _asked(request, None if answers is None else answers.advise)
 
 
-@_protected
 async def _hindsight(request: Request) -> Response:
     past = _console(request).past
     return _no_past() if past is None else await _asked(request, past.hindsight)
 
 
-@_protected
 async def _note(request: Request) -> Response:
     take_note = _console(request).take_note
     if take_note is None:
         return _problem(404, "this console takes no notes; expected: mqtwin console --bootstrap-servers HOST:PORT")
-    return await _asked(request, take_note)
+    person = request.state.person
+
+    def take(content: object) -> object:
+        if person.name is not None and isinstance(content, dict):  # whatever name the client sends
+            content = {**content, "who": person.name}
+        return take_note(content)
+
+    return await _asked(request, take)
 
 
 async def _asked(request: Request, answer: Answer | None) -> Response:
@@ -449,6 +499,28 @@ async def _answered(answer: Answer, content: object) -> Response:
         return _problem(500, "a defect of mqtwin console; its log says which")
 
 
+# --- sign-in ----------------------------------------------------------------------------------------------------------
+
+
+async def _login(request: Request) -> Response:
+    identity = _console(request).identity
+    return await identity.login(request) if isinstance(identity, SignIn) else _no_sign_in()
+
+
+async def _callback(request: Request) -> Response:
+    identity = _console(request).identity
+    return await identity.callback(request) if isinstance(identity, SignIn) else _no_sign_in()
+
+
+async def _logout(request: Request) -> Response:
+    identity = _console(request).identity
+    return identity.logout(request) if isinstance(identity, SignIn) else _no_sign_in()
+
+
+def _no_sign_in() -> Response:
+    return _problem(404, "nobody signs in here; expected: mqtwin console --oidc-issuer URL")
+
+
 # --- health -----------------------------------------------------------------------------------------------------------
 
 
@@ -465,3 +537,24 @@ async def _readyz(request: Request) -> Response:
     if problem:
         content["what_if"] = problem
     return _json(content, 200 if model.is_ready else 503)
+
+
+_ROUTES = [
+    _door("/", _page),
+    _door("/static/{name}", _static),
+    _door("/login", _login),
+    _door("/callback", _callback),
+    _door("/logout", _logout, "POST"),
+    _door("/api/session", _session, "POST"),
+    _door("/api/events", _events),
+    _door("/api/history", _history),
+    _door("/api/moments", _moments),
+    _door("/api/at", _moment),
+    _door("/api/state", _state),
+    _door("/whatif", _what_if, "POST"),
+    _door("/advise", _advise, "POST"),
+    _door("/hindsight", _hindsight, "POST"),
+    _door("/note", _note, "POST"),
+    _door("/healthz", _healthz),
+    _door("/readyz", _readyz),
+]

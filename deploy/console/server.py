@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import resource
 import socket
@@ -22,6 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
 from deploy.console.app import Answer, ConsoleState, new_app
+from deploy.console.identity import Identity, Proxy
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
 from twin.errors import MqtwinError, UsageError
@@ -46,7 +48,9 @@ class Listen:
     Attributes:
         host: address.
         port: 0 takes a free one.
+        path: socket in the file system, instead of host and port; None: none.
         token: what clients must know; None: nothing.
+        identity: the way in which people say who they are; None: they do not.
         certificate, key: TLS files (PEM); None: no TLS here.
         behind_proxy: True if a proxy in front ends TLS.
         allowed_hosts: further names by which browsers may call it.
@@ -54,7 +58,9 @@ class Listen:
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    path: Path | None = None
     token: str | None = None
+    identity: Identity | None = None
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
@@ -63,10 +69,15 @@ class Listen:
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
             raise UsageError("--tls-certificate and --tls-key belong together; expected: both or none")
+        if isinstance(self.identity, Proxy) and self.identity.is_socket != (self.path is not None):
+            raise UsageError("--trust-proxy unix and --listen unix:PATH belong together; expected: both or none")
         if self.is_local:
             return
-        if self.token is None:
-            raise UsageError(f"--listen: {self.host} can be reached by others; expected: --token-file FILE")
+        if self.token is None and self.identity is None:
+            raise UsageError(
+                f"--listen: {self.host} can be reached by others; expected: --token-file FILE, or a sign-in "
+                "(--trust-proxy, --oidc-issuer)"
+            )
         if self.certificate is None and not self.behind_proxy:
             raise UsageError(
                 f"--listen: {self.host} without TLS; expected: --tls-certificate FILE --tls-key FILE, or --behind-proxy"
@@ -75,6 +86,8 @@ class Listen:
     @property
     def is_local(self) -> bool:
         """True if only this machine can connect."""
+        if self.path is not None:
+            return True
         if self.host == "localhost":
             return True
         try:
@@ -241,6 +254,7 @@ class ConsoleServer:
             listen.hosts,
             token=listen.token,
             is_tls=listen.is_tls,
+            identity=listen.identity,
             answers=answers,
             past=past,
             take_note=take_note,
@@ -271,7 +285,7 @@ class ConsoleServer:
             raise UsageError(
                 f"--tls-certificate {listen.certificate}: {error}; expected: a PEM file, and its key in --tls-key"
             ) from None
-        self._socket = _bound(listen.host, listen.port)
+        self._socket = _bound(listen)
         self._server = uvicorn.Server(config)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_ended = threading.Event()
@@ -286,7 +300,9 @@ class ConsoleServer:
 
     @property
     def address(self) -> str:
-        """The address for a browser."""
+        """The address for a browser, or of the socket for a proxy."""
+        if self._listen.path is not None:
+            return f"unix:{self._listen.path}"
         host, port = self._socket.getsockname()[:2]
         name = f"[{host}]" if ":" in host else host
         return f"http{'s' if self._listen.certificate else ''}://{name}:{port}/"
@@ -325,6 +341,8 @@ class ConsoleServer:
         self._server.should_exit = True
         self._has_ended.wait(timeout=10)
         self._socket.close()
+        if self._listen.path is not None:
+            self._listen.path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -333,7 +351,10 @@ class ConsoleServer:
         self.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(listen: Listen) -> socket.socket:
+    if listen.path is not None:
+        return _bound_to_file(listen.path)
+    host, port = listen.host, listen.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -343,4 +364,20 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         raise UsageError(f"--listen {host}:{port}: {error.strerror or error}; expected: a free address") from None
+    return bound
+
+
+def _bound_to_file(path: Path) -> socket.socket:
+    """Return a socket in the file system, for this user and its group; one that a dead console has left is replaced."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket() and bound.connect_ex(str(path)) == errno.ECONNREFUSED:
+            path.unlink()
+        bound.close()
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        bound.bind(str(path))
+        path.chmod(0o660)
+    except OSError as error:
+        bound.close()
+        raise UsageError(f"--listen unix:{path}: {error.strerror or error}; expected: a name that is free") from None
     return bound

@@ -211,6 +211,7 @@ SECRETS = {
     *((command, option) for command in ("collect", "start") for option in ("--password-file", "--client-key")),
     ("collect", "--token-file"),
     ("share", "--key-file"),
+    ("console", "--oidc-secret-file"),
     ("console", "--tls-key"),  # its --token-file is refused, not warned about
 }
 

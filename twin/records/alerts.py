@@ -297,7 +297,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     text: _Text | None
     """A comment; null: none."""
     who: _Who
-    """Author of the note; not verified."""
+    """Author of the note: who was signed in at the console, otherwise as given."""
     time: _Time
     """When it was written, UTC; wall clock, not event time."""
 

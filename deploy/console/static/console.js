@@ -1,7 +1,7 @@
 // Receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
+import { actionParts, amount, announce, byId, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, panel, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
 import { bandOf, StoreMap } from "./map.js";
 import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
@@ -15,7 +15,7 @@ const MAX_CHARTS = 12; // of the cards of the overview
 const MAX_PARTS = 50; // of an incident that are shown
 const PATIENCE = 10; // draws after which a row out of sight is written, too
 
-const state = { stores: new Map(), incidents: new Map(), ofStore: new Map(), letters: { reasons: {}, latest: [] }, meta: null, past: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false };
+const state = { stores: new Map(), incidents: new Map(), ofStore: new Map(), letters: { reasons: {}, latest: [] }, meta: null, past: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false, isOut: false };
 let view = null;
 let source = null;
 let drawing = false;
@@ -36,7 +36,6 @@ const byWeight = (a, b) => weightOf(b) - weightOf(a) || (a.is_open ? (a.opened <
 const incidentsOf = (name) => state.ofStore.get(name) || [];
 const openOf = (store) => incidentsOf(store.store).filter((incident) => incident.is_open);
 const pageOf = (store) => openOf(store).find((incident) => incident.is_page);
-const alertsOf = (incident) => [incident.root, ...incident.parts].filter((alert) => alert.is_open);
 // True for a forecast that is likely, or that an alert has, and that nothing contradicts: others are a few words.
 const isForeseen = (store) => store.is_foreseen === true;
 // When a resource was last fullest, in seconds since 1970; undefined: it does not fall.
@@ -145,7 +144,8 @@ function ownActions(alert, root) {
   return actionsOf(alert).filter((action) => !known.has(statementsOf(action)));
 }
 
-const takesNotes = () => Boolean(state.meta && state.meta.takes_notes && !state.past);
+// Whether notes can be written here, by whom: a name, or true where nobody has verified one.
+const takesNotes = () => Boolean(state.meta && state.meta.takes_notes && !state.past) && (state.meta.who || true);
 
 // Under the heading of an alert. Elements that a reader may have opened or selected stay while what they say does.
 function alertBody(hasActions) {
@@ -363,7 +363,7 @@ class Overview {
     this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
     this.steady = table([["Store"], ["Fullest resource", "usage"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
     this.steadyTitle = h("h2");
-    this.rest = h("section", { class: "rest" }, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
+    this.rest = h("section", { class: "rest" }, this.steadyTitle, panel(this.steady.root));
     this.empty = h("p", { class: "empty" });
     this.start = startPanel();
     this.both = h("div", { class: "overview" }, this.urgent, this.rest);
@@ -425,7 +425,7 @@ class Overview {
     this.counts.hidden = all.length < FEW;
     const tones = ["full", "critical", "warning", "steady"].filter((tone) => numbers.has(tone));
     reconcile(this.counts, tones, (tone) => tone, (tone) => {
-      const word = chip(), button = h("button", { type: "button", title: "Show only these" }, word.root);
+      const word = chip(), button = h("button", { title: "Show only these" }, word.root);
       button.addEventListener("click", () => { this.tone = this.tone === tone ? null : tone; this.draw(); });
       return { root: h("li", {}, button), word, button };
     }, (part, tone) => {
@@ -587,20 +587,20 @@ class StoreView {
     this.cleared = h("details", {}, this.clearedTitle, this.clearedList);
     this.alerts = h("section", {}, h("h2", {}, "Incidents"), this.alertList, this.cleared);
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
-    this.held = h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root);
+    this.held = panel(h("h2", {}, "Deepest queues"), this.queues.root);
     this.plans = table([["Plan"], ...["From", "Until", "Announced", "Seen", "Status"].map((text) => [text, "number"])]);
     this.planned = h("section", { class: "panel" }, h("h2", {}, "Planned work"), this.plans.root);
     this.facts = facts();
     this.storage = table([["Structure"], ["Has", "number"], ["SIZE", "number"], ["May still grow by", "number"]]);
     this.promise = h("p", { class: "soft" });
-    this.shares = h("div", { class: "panel" }, h("h2", {}, "Storage by structure"), this.promise, this.storage.root);
+    this.shares = panel(h("h2", {}, "Storage by structure"), this.promise, this.storage.root);
     this.whatIf = new WhatIf(name, (after) => this.chart.compare(after));
     this.missing = h("p", { class: "empty", hidden: true });
     this.body = h("div", {},
       h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root), this.whatIf.root,
-        h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
+        panel(h("h2", {}, "Resources"), this.meters)),
       this.whatIf.advice, this.alerts, this.planned,
-      h("div", { class: "columns even" }, this.held, this.shares, h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
+      h("div", { class: "columns even" }, this.held, this.shares, panel(h("h2", {}, "Counters"), this.facts.root)));
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.match.root, this.severity.root), this.left.root, this.missing, this.body);
   }
 
@@ -707,7 +707,7 @@ class Drift {
     this.title = "Drift";
     this.note = h("p", { class: "soft" });
     this.table = table([["Store"], ["Drift", "number"], ["Matched", "number"], ["Unmatched gets", "number"], ["Gaps", "number"], ["Baseline", "wide"]]);
-    this.panel = h("div", { class: "panel" }, this.table.root);
+    this.panel = panel(this.table.root);
     this.root = h("div", {}, h("div", { class: "head" }, h("h1", {}, "Drift")), this.note, h("section", {}, this.panel));
   }
 
@@ -739,7 +739,7 @@ class DeadLetters {
     this.note = h("p", { class: "soft" });
     this.reasons = table([["Reason"], ["Letters", "number"]]);
     this.latest = h("div");
-    this.body = h("div", {}, h("section", {}, h("div", { class: "panel" }, this.reasons.root)), h("section", {}, h("h2", {}, "Latest"), this.latest));
+    this.body = h("div", {}, h("section", {}, panel(this.reasons.root)), h("section", {}, h("h2", {}, "Latest"), this.latest));
     this.root = h("div", {}, h("div", { class: "head" }, this.heading), this.note, this.body);
   }
 
@@ -765,7 +765,7 @@ class Job {
     this.title = "Job";
     this.heading = h("h1");
     this.facts = facts();
-    this.root = h("div", {}, h("div", { class: "head" }, this.heading), h("section", {}, h("div", { class: "panel" }, this.facts.root)));
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading), h("section", {}, panel(this.facts.root)));
   }
 
   draw() {
@@ -808,11 +808,11 @@ function ageText() {
 }
 
 function drawFresh() {
-  const box = document.getElementById("fresh"), text = document.getElementById("fresh-text"), banner = document.getElementById("banner"), meta = state.meta;
+  const box = byId("fresh"), text = byId("fresh-text"), banner = byId("banner"), meta = state.meta;
   const silent = (Date.now() - (state.heard || state.started)) / 1000;
   let kind = "waiting", problem = "";
-  if (document.getElementById("login").open) {
-    kind = "waiting"; // for a token: that nothing is heard is no problem of the console
+  if (byId("login").open || state.isOut) {
+    kind = "waiting"; // for a sign-in: that nothing is heard is no problem of the console
   } else if (state.isBroken || silent > LOST_S) {
     kind = "lost";
     problem = `No answer from the console for ${span(Math.max(1, silent))}: what you see may be out of date.`;
@@ -826,7 +826,8 @@ function drawFresh() {
     kind = ageOf(meta) < LATE_S ? "live" : "late";
   }
   setAttribute(box, "data-state", kind);
-  if (meta && meta.recording) {
+  if (state.isOut) { // its line stands there
+  } else if (meta && meta.recording) {
     if (!problem) kind = "past";
     text.replaceChildren(h("b", {}, state.past && state.past.moments.is_live ? pastName() : `Recording ${meta.recording}`));
     setAttribute(box, "title", "What the console would have shown at the moment of the slider");
@@ -843,9 +844,9 @@ function drawFresh() {
 
 function drawCounts() {
   const pages = [...state.incidents.values()].filter((incident) => incident.is_page).length;
-  setText(document.getElementById("count-alerts"), pages ? count(pages) : "");
+  setText(byId("count-alerts"), pages ? count(pages) : "");
   const letters = Object.values(state.letters.reasons).reduce((sum, number) => sum + number, 0);
-  setText(document.getElementById("count-letters"), letters ? count(letters) : "");
+  setText(byId("count-letters"), letters ? count(letters) : "");
   const soonest = [...state.stores.values()].filter((store) => store.full.length || isFilling(store)).map((store) => (store.full.length ? 0 : store.first.time_to_full_s.p50)).sort((a, b) => a - b)[0];
   document.title = `${pages ? `(${pages}) ` : ""}${soonest === undefined ? "" : soonest < 1 ? "Full: " : `${span(soonest)}: `}${view ? view.title : "mqtwin"} - mqtwin`;
 }
@@ -890,10 +891,13 @@ function take(changes) {
 
 // What the server says by itself; of a recording, only that it is there.
 function hear(changes) {
+  const { who, role, sign_in: way } = changes.meta;
+  setText(byId("who"), who ? `${who}, ${role}` : "");
+  byId("sign-out").hidden = !who || way !== "login";
   if (!state.past) take(changes);
   state.heard = Date.now();
   state.isBroken = false;
-  document.getElementById("to-past").hidden = Boolean(state.past) || !changes.meta.has_past || Boolean(changes.meta.recording);
+  byId("to-past").hidden = Boolean(state.past) || !changes.meta.has_past || Boolean(changes.meta.recording);
   if (!state.past && (changes.meta.recording || (changes.meta.has_past && timeInAddress() !== null))) openPast();
 }
 
@@ -902,51 +906,63 @@ async function openPast() {
   state.isOpening = true;
   const answer = await fetch("api/moments").catch(() => null);
   state.isOpening = false;
-  if (!answer || !answer.ok || state.past) return;
+  if (!answer?.ok || state.past) return;
   state.past = new Past(await answer.json(), take);
-  document.getElementById("to-past").hidden = true;
+  byId("to-past").hidden = true;
   document.querySelector("header.top").append(state.past.root);
   const plays = state.past.moments.plays && timeInAddress() === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   state.past.follow();
   if (plays) state.past.start();
 }
 
-// wait: milliseconds from a refusal until the session is checked.
+// wait: milliseconds from a refusal until it is tried again.
 function connect(wait = 2000) {
-  if (source) source.close();
+  source?.close();
   source = new EventSource("api/events");
   source.addEventListener("changes", (event) => hear(JSON.parse(event.data)));
   source.addEventListener("beat", (event) => hear(JSON.parse(event.data)));
+  source.addEventListener("again", () => connect());
   source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) return checkSession(wait);
     state.isBroken = true;
     drawFresh();
-    if (source.readyState === EventSource.CLOSED) setTimeout(checkSession, wait);
   });
 }
 
-async function checkSession() {
+async function checkSession(wait) {
   const answer = await fetch("api/session", { method: "POST" }).catch(() => null);
-  if (answer && answer.status === 401) askForToken();
-  else if (answer && answer.ok) connect();
-  else setTimeout(checkSession, 2000);
+  if (answer?.ok) return setTimeout(connect, wait);
+  if ([401, 403].includes(answer?.status)) return signedOut(await answer.json());
+  state.isBroken = true;
+  drawFresh();
+  setTimeout(checkSession, 2000, wait);
+}
+
+// One line in the place of the freshness, and a button; of a token the dialog that asks for it.
+function signedOut({ detail, who, sign_in: way }) {
+  if (way === "token") return askForToken();
+  const isHere = way === "login", go = () => (isHere ? location.assign(`login?next=${encodeURIComponent(location.hash)}`) : location.reload());
+  state.isOut = true;
+  source.close();
+  byId("sign-out").hidden = !who || !isHere;
+  byId("fresh-text").replaceChildren(who ? detail : "Signed out: ", who ? "" : h("button", { onclick: go }, isHere ? "Sign in" : "Reload"));
+  setAttribute(byId("main"), "data-stale", "true");
+  byId("main").hidden = !state.meta;
+  drawFresh();
 }
 
 function askForToken() {
-  const dialog = document.getElementById("login"), field = document.getElementById("token"), wrong = document.getElementById("login-wrong");
+  const dialog = byId("login"), field = byId("token"), wrong = byId("login-wrong");
   if (dialog.open) return;
-  const go = async () => {
-    const answer = await fetch("api/session", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } }).catch(() => null);
-    setText(wrong, answer && answer.ok ? "" : answer ? "That is not the token." : "The console does not answer.");
-    if (answer && answer.ok) {
-      field.value = "";
-      dialog.close();
-      state.started = Date.now();
-      connect();
-    }
-  };
-  document.getElementById("login-form").onsubmit = (event) => {
+  byId("login-form").onsubmit = async (event) => {
     event.preventDefault();
-    go();
+    const answer = await fetch("api/session", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } }).catch(() => null);
+    setText(wrong, answer?.ok ? "" : answer ? "That is not the token." : "The console does not answer.");
+    if (!answer?.ok) return;
+    field.value = "";
+    dialog.close();
+    state.started = Date.now();
+    connect();
   };
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   dialog.showModal();
@@ -959,12 +975,12 @@ const VIEWS = { "": Overview, alerts: AllIncidents, drift: Drift, "dead-letters"
 function route() {
   const path = location.hash.replace(/^#\/?/, "").split("?")[0], [head, ...rest] = path.split("/");
   if (path === "main") return; // the link to the content
-  if (view && view.close) view.close();
+  view?.close?.();
   if (head === "store" && rest.length) view = new StoreView(decodeURIComponent(rest.join("/")));
   else view = new (VIEWS[head] || Overview)();
   const name = head === "store" ? "overview" : head in VIEWS && head ? head : "overview";
   for (const link of document.querySelectorAll("nav a")) setAttribute(link, "aria-current", link.dataset.view === name ? "page" : null);
-  document.getElementById("main").replaceChildren(view.root);
+  byId("main").replaceChildren(view.root);
   scrollTo(0, 0);
   draw();
 }
@@ -972,12 +988,14 @@ function route() {
 addEventListener("hashchange", () => {
   route();
   if (state.past) state.past.follow();
-  document.getElementById("main").focus({ preventScroll: true });
+  byId("main").focus({ preventScroll: true });
 });
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) draw();
 });
-document.getElementById("to-past").addEventListener("click", openPast);
+byId("to-past").addEventListener("click", openPast);
+byId("sign-out").addEventListener("click", () => fetch("logout", { method: "POST" }).finally(() => location.reload()));
+addEventListener("refused", () => checkSession(2000));
 setInterval(() => {
   if (Date.now() - state.drawn > 1500) drawFresh(); // nothing came that would have drawn it
 }, 1000);

@@ -12,16 +12,17 @@ export const byWhom = (note) => `${note.kind === "acted" ? "done" : note.kind} b
 export class Notes {
   constructor() {
     this.list = h("ul", { class: "notes", "aria-label": "Notes" });
-    this.acknowledge = h("button", { type: "button", onclick: () => this.open("acknowledged") }, WORDS.acknowledged);
-    this.comment = h("button", { type: "button", onclick: () => this.open("comment") }, WORDS.comment);
+    this.acknowledge = h("button", { onclick: () => this.open("acknowledged") }, WORDS.acknowledged);
+    this.comment = h("button", { onclick: () => this.open("comment") }, WORDS.comment);
     this.buttons = h("div", { class: "line" }, this.acknowledge, this.comment);
     this.place = h("div");
     this.root = h("div", { class: "noted" }, this.list, this.place, this.buttons);
   }
 
-  // isOffered: true where notes can be written.
+  // isOffered: true where notes can be written, or the verified name of who writes them.
   set(alert, isOffered) {
     this.alert = alert;
+    this.who = isOffered === true ? "" : isOffered;
     reconcile(this.list, alert.notes, (note) => `${note.time} ${note.kind} ${note.action} ${note.who} ${note.text}`, (note) => {
       const action = alert.runbook.find((item) => item.id === note.action), what = note.action ? ` (${action ? action.summary : note.action})` : "";
       const head = note.kind === "comment" ? `${note.who} at ${moment(note.time)}` : `${byWhom(note)}${what}`;
@@ -38,24 +39,24 @@ export class Notes {
   done(action, isOffered) {
     const note = doneOf(this.alert, action);
     if (note) return h("p", { class: "done" }, `\u2713 ${byWhom(note)}`);
-    return isOffered ? h("button", { type: "button", "aria-label": `Done: ${action.summary}`, onclick: () => this.open("acted", action) }, WORDS.acted) : null;
+    return isOffered ? h("button", { "aria-label": `Done: ${action.summary}`, onclick: () => this.open("acted", action) }, WORDS.acted) : null;
   }
 
   open(kind, action = null) {
     const isComment = kind === "comment", problem = h("p", { class: "wrong", role: "alert" });
-    const who = h("input", { type: "text", name: "who", maxlength: 64, required: true, autocomplete: "name" });
+    const who = h("input", { type: "text", name: "who", maxlength: 64, required: !this.who, autocomplete: "name" });
     const text = h("input", { type: "text", name: "text", maxlength: 500, required: isComment });
     const send = h("button", { type: "submit" }, WORDS[kind]);
-    who.value = localStorage.getItem(NAME) || "";
+    who.value = this.who || localStorage.getItem(NAME) || "";
     const form = h("form", { class: "note", "aria-label": action ? `Done: ${action.summary}` : WORDS[kind] }, action ? h("p", {}, h("b", {}, `Done: ${action.summary}`)) : null,
-      h("label", {}, "Your name", who), h("label", {}, isComment ? "Comment" : "Comment, if any", text), h("div", { class: "line" }, send, h("button", { type: "button", onclick: () => this.close() }, "Cancel")), problem);
+      this.who ? null : h("label", {}, "Your name", who), h("label", {}, isComment ? "Comment" : "Comment, if any", text), h("div", { class: "line" }, send, h("button", { onclick: () => this.close() }, "Cancel")), problem);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       send.disabled = true;
       const { ok, content } = await post("note", { alert_id: this.alert.alert_id, kind, action: action && action.id, who: who.value, text: text.value });
       send.disabled = false;
       if (!ok) return setText(problem, content.detail || "No answer.");
-      localStorage.setItem(NAME, who.value);
+      if (!this.who) localStorage.setItem(NAME, who.value);
       announce(byWhom(content));
       this.close();
     });

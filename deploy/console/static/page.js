@@ -2,6 +2,7 @@
 
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
+  if (tag === "button") element.type = tag; // not one that submits, unless an attribute says so
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -10,6 +11,9 @@ export function h(tag, attributes = {}, ...children) {
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+export const panel = (...parts) => h("div", { class: "panel" }, ...parts);
+export const byId = (id) => document.getElementById(id);
 
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
@@ -31,7 +35,7 @@ export function reconcile(parent, items, keyOf, create, update) {
   const wanted = new Set(items.map(keyOf));
   for (const [key, view] of views) {
     if (!wanted.has(key)) {
-      if (view.close) view.close();
+      view.close?.();
       view.root.remove();
       views.delete(key);
     }
@@ -124,12 +128,12 @@ export function chip() {
 }
 
 export function announce(text) {
-  setText(document.getElementById("announce"), text);
+  setText(byId("announce"), text);
 }
 
 // A command, with a button that copies it.
 export function commandBlock(text) {
-  const button = h("button", { type: "button", "aria-label": `Copy ${text}` }, "Copy");
+  const button = h("button", { "aria-label": `Copy ${text}` }, "Copy");
   const code = h("code", { tabindex: "0" }, text);
   button.addEventListener("click", async () => {
     try {
@@ -185,7 +189,8 @@ export function newest(ask, take) {
 // The answer to a question: {ok, content}; of a refusal `detail` says why.
 export async function get(path, options) {
   const answer = await fetch(path, options).catch(() => null);
-  return { ok: Boolean(answer && answer.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
+  if (answer?.status === 401) dispatchEvent(new Event("refused"));
+  return { ok: Boolean(answer?.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
 }
 
 export function post(path, body) {

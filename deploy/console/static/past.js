@@ -1,6 +1,6 @@
 // A recording: a slider over its moments, in the address as ?t=, and play.
 
-import { announce, dayAndClock, get, h, momentOf, newest, setAttribute, setText } from "./page.js";
+import { announce, byId, dayAndClock, get, h, momentOf, newest, setAttribute, setText } from "./page.js";
 
 const SPEEDS = [60, 300, 1800]; // seconds of the recording in a second
 const FRAME_MS = 250;
@@ -34,20 +34,20 @@ export class Past {
       this.go(this.at + STEP_KEYS[event.key]);
     });
     this.clock = h("output");
-    this.play = h("button", { type: "button" }, "Play");
+    this.play = h("button", {}, "Play");
     this.play.addEventListener("click", () => (this.timer ? this.stop() : this.start()));
     this.speed = h("select", { "aria-label": "Speed" }, ...SPEEDS.map((speed) => h("option", { value: speed }, `x ${speed}`)));
     this.speed.value = SPEEDS[1];
     const first = moments.times[0], span = Math.max(1, moments.times[moments.times.length - 1] - first);
     this.marks = h("div", { class: "marks" }, ...moments.marks.map((mark) => {
       const text = `${momentOf(mark.time)} ${mark.store}, ${mark.change}: ${mark.cause}`;
-      const button = h("button", { type: "button", title: text, "aria-label": text, "data-severity": mark.severity });
+      const button = h("button", { title: text, "aria-label": text, "data-severity": mark.severity });
       button.style.left = `${(100 * (mark.time - first)) / span}%`;
       button.addEventListener("click", () => { this.stop(); this.go(this.placeFrom(mark.time)); });
       return button;
     }));
     this.note = h("span", { class: "soft", role: "status" });
-    this.live = h("button", { type: "button", hidden: !moments.is_live }, "Back to now");
+    this.live = h("button", { hidden: !moments.is_live }, "Back to now");
     this.live.addEventListener("click", () => {
       history.replaceState(null, "", location.hash.split("?")[0] || "#/");
       location.reload();
@@ -101,7 +101,7 @@ export class Past {
   // Of another moment while an answer is awaited: greyed, after a while with a note.
   async fetchMoment(time) {
     const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS);
-    const stale = setTimeout(() => setAttribute(document.getElementById("main"), "data-stale", "true"), STALE_MS);
+    const stale = setTimeout(() => setAttribute(byId("main"), "data-stale", "true"), STALE_MS);
     const answer = await get(`api/at?t=${time}`);
     clearTimeout(wait);
     clearTimeout(stale);
@@ -111,7 +111,7 @@ export class Past {
   take({ ok, content }) {
     this.isAwaited = false;
     setText(this.note, ok ? "" : content.detail || "The console does not answer.");
-    setAttribute(document.getElementById("main"), "data-stale", ok ? null : "true");
+    setAttribute(byId("main"), "data-stale", ok ? null : "true");
     if (ok) this.onMoment(content);
   }
 

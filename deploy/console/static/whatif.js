@@ -15,16 +15,16 @@ export class WhatIf {
     this.before = outcome("now");
     this.after = outcome("then");
     this.note = h("p", { class: "soft", role: "status" });
-    this.reset = h("button", { type: "button" }, "Reset");
+    this.reset = h("button", {}, "Reset");
     this.reset.addEventListener("click", () => {
       this.build(this.attributes);
       this.ask();
     });
     this.plans = h("div");
     this.advice = h("section", { class: "panel", hidden: true }, h("h2", {}, "What would help"), this.plans);
-    this.help = h("button", { type: "button" }, "What would help");
+    this.help = h("button", {}, "What would help");
     this.help.addEventListener("click", () => this.advise());
-    this.held = h("button", { type: "button", hidden: true }, "Would it have held?");
+    this.held = h("button", { hidden: true }, "Would it have held?");
     this.held.addEventListener("click", () => this.lookBack());
     this.since = h("p", { role: "status" });
     this.time = null;

@@ -23,7 +23,9 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from deploy.cli import _new_app as commands_app
+from deploy.console.identity import Proxy, Roles
 from deploy.console.model import ConsoleModel
+from deploy.console.oidc import Client, Provider
 from deploy.console.server import ConsoleServer, Listen
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import (
@@ -42,6 +44,8 @@ from tests.support.console_feed import (
     state_record,
     two_hundred_stores,
 )
+from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, running_provider
+from tests.support.processes import free_port
 from twin.errors import UsageError
 from twin.records import Note, new_note
 from twin.units import zone_of
@@ -999,3 +1003,82 @@ def test_a_note_that_is_refused_says_why_and_a_console_that_takes_none_offers_no
         expect(page.locator(".alert").first).to_be_visible()
         for name in ("Acknowledge", "Comment", "Done"):
             expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
+# --- who is signed in -------------------------------------------------------------------------------------------------
+
+
+def _may_write(page: Page) -> bool:
+    return any(page.get_by_role("button", name=name).count() for name in ("Acknowledge", "Comment", "Done"))
+
+
+def _fits(page: Page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_who_signs_in_by_openid_connect_writes_under_that_name_and_signs_out(browser: Browser, size: str):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+    model.set_source(connected=True, caught_up=True, missing=[])
+    port, (width, height) = free_port(), SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height})  # it complains about status 401
+    with running_provider() as provider:
+        client = Client(
+            issuer=provider.issuer, client_id=CLIENT_ID, secret=CLIENT_SECRET, address=f"http://127.0.0.1:{port}/"
+        )
+        identity = Provider(client, Roles(viewers=("staff",), operators=("mq-ops",)))
+        listen = Listen(port=port, identity=identity)
+        with ConsoleServer(model, listen, take_note=_take_note(model)) as server:
+            page = context.new_page()
+            page.clock.install()
+            page.goto(f"{server.address}#/alerts")
+            expect(page.locator("#fresh-text")).to_have_text("Signed out: Sign in")
+            page.clock.fast_forward(60_000)  # milliseconds
+            expect(page.locator("#banner")).to_be_hidden()
+            assert _fits(page)
+            _take_picture(page, size, "signed-out")
+            page.get_by_role("button", name="Sign in").click()
+            incident = page.locator(".alert", has_text="QSG1/APP000")
+            expect(incident).to_be_visible()  # where the reader was
+            expect(page.locator("#who")).to_have_text("ann, operator")
+            incident.get_by_role("button", name="Acknowledge").click()
+            expect(page.get_by_label("Your name")).to_have_count(0)
+            _take_picture(page, size, "signed-in")
+            incident.locator("form").get_by_role("button", name="Acknowledge").click()
+            expect(incident.locator(".notes li")).to_contain_text("acknowledged by ann")
+            assert _fits(page) and ODD.findall(page.locator("body").inner_text()) == []
+            page.get_by_role("button", name="Sign out").click()
+            expect(page.locator("#fresh-text")).to_have_text("Signed out: Sign in")
+            provider.claims = {"groups": ["staff"]}
+            page.get_by_role("button", name="Sign in").click()
+            expect(page.locator("#who")).to_have_text("ann, viewer")
+            expect(incident).to_be_visible()
+            assert not _may_write(page)
+            provider.claims = {"groups": []}
+            page.get_by_role("button", name="Sign out").click()
+            page.get_by_role("button", name="Sign in").click()
+            expect(page.locator("#fresh-text")).to_have_text("ann has no role here; expected: viewer")
+            expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    context.close()
+
+
+def test_a_session_that_ends_is_one_line_and_nothing_else(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+    model.set_source(connected=True, caught_up=True, missing=[])
+    identity, context = Proxy(["127.0.0.1"], Roles(operators=("mq-ops",))), browser.new_context()
+    context.set_extra_http_headers({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "mq-ops"})
+    with ConsoleServer(model, Listen(port=0, identity=identity), take_note=_take_note(model)) as server:
+        page = context.new_page()
+        page.goto(f"{server.address}#/alerts")
+        expect(page.locator("#who")).to_have_text("ann, operator")
+        expect(page.get_by_role("button", name="Sign out")).to_be_hidden()  # the proxy's page does that
+        page.locator(".alert", has_text="QSG1/APP000").get_by_role("button", name="Comment").click()
+        context.set_extra_http_headers({})
+        page.get_by_role("textbox", name="Comment").fill("x")
+        page.keyboard.press("Enter")
+        expect(page.locator("#fresh-text")).to_have_text("Signed out: Reload")
+        page.wait_for_timeout(1_500)
+        expect(page.locator("#banner")).to_be_hidden()
+    context.close()
