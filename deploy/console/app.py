@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -36,6 +37,7 @@ from twin.errors import MqtwinError, UsageError
 
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
+TOOLS_PATH = "/mcp"
 PERIOD_S = 1.0  # between two events to a client
 _BEAT_PERIODS = 2  # without a change, from which an event about freshness is sent
 _BODY_S = 10.0  # for the body of a request
@@ -73,6 +75,14 @@ _log = structlog.get_logger("mqtwin.console")
 Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinError: it cannot be answered
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What programs ask, served in the place of the page. running: holds while it is served."""
+
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
 @dataclass(slots=True)
 class ConsoleState:
     """The model, the settings and the clients of an application.
@@ -85,6 +95,7 @@ class ConsoleState:
         answers: answers to what-if and to requests for advice; None: there are none.
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note; None: nobody can leave one.
+        tools: what is served in the place of the page; None: the page.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
@@ -97,6 +108,7 @@ class ConsoleState:
     answers: Answers | None = None
     past: Past | None = None
     take_note: Answer | None = None
+    tools: Tools | None = None
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -127,9 +139,10 @@ def new_app(state: ConsoleState) -> Starlette:
         Route("/advise", _advise, methods=["POST"]),
         Route("/hindsight", _hindsight, methods=["POST"]),
         Route("/note", _note, methods=["POST"]),
-        Route("/healthz", _healthz),
-        Route("/readyz", _readyz),
     ]
+    if state.tools is not None:
+        routes = [Route(TOOLS_PATH, _tools, methods=["POST"])]
+    routes += [Route("/healthz", _healthz), Route("/readyz", _readyz)]
     middleware = [
         Middleware(_SecurityHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(state.hosts), www_redirect=False),
@@ -447,6 +460,39 @@ async def _answered(answer: Answer, content: object) -> Response:
     except Exception as error:  # noqa: BLE001 -- a defect costs this request, and one line of the log
         _log.error("a question failed", why=f"{type(error).__name__}: {error}")
         return _problem(500, "a defect of mqtwin console; its log says which")
+
+
+# --- tools of programs ------------------------------------------------------------------------------------------------
+
+
+class _Asked(Response):
+    """The answer of another application to a request whose body has been read."""
+
+    def __init__(self, app: ASGIApp, body: bytes) -> None:
+        super().__init__()
+        self._app, self._body = app, body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_read = False
+
+        async def body_first() -> Message:
+            nonlocal is_read
+            if is_read:
+                return await receive()
+            is_read = True
+            return {"type": "http.request", "body": self._body, "more_body": False}
+
+        await self._app(scope, body_first, send)
+
+
+@_protected
+async def _tools(request: Request) -> Response:
+    tools = _console(request).tools
+    assert tools is not None
+    try:
+        return _Asked(tools.app, await _body(request))
+    except _BodyError as error:
+        return _problem(error.status, str(error))
 
 
 # --- health -----------------------------------------------------------------------------------------------------------
