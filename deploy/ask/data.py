@@ -35,12 +35,12 @@ class Reply(NamedTuple):
     total: int = 0
 
 
-def as_data(text: str, most: int = MAX_TEXT) -> str:
-    """Return a text of others as data: control and direction characters escaped, and cut. most: characters."""
-    own = printable(text[: most + 1])
-    if len(text) <= most and len(own) <= most:
+def as_data(text: str, limit: int = MAX_TEXT) -> str:
+    """Return a text of others as data: control and direction characters escaped, and cut. limit: characters."""
+    own = printable(text[: limit + 1])
+    if len(text) <= limit and len(own) <= limit:
         return own
-    return f"{own[:most]}... ({len(text):,} characters)"
+    return f"{own[:limit]}... ({len(text):,} characters)"
 
 
 def small(reply: Reply) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def small(reply: Reply) -> dict[str, Any]:
     The longest list loses its last item until it fits; `more` says how many, and how to get them.
     """
     whole = msgspec.to_builtins(reply.content)
-    for most in (MAX_TEXT, *_SHORTER):
-        content: dict[str, Any] = _cleaned(whole, most)
+    for limit in (MAX_TEXT, *_SHORTER):
+        content: dict[str, Any] = _cleaned(whole, limit)
         left_out: dict[str, int] = {}
         while True:
             content["more"] = _more(reply, content, left_out)
@@ -74,27 +74,27 @@ def _more(reply: Reply, content: dict[str, Any], left_out: dict[str, int]) -> st
     return "; ".join(texts)
 
 
-def _cleaned(content: Any, most: int) -> Any:
+def _cleaned(content: Any, limit: int) -> Any:
     if isinstance(content, str):
-        return as_data(content, most)
+        return as_data(content, limit)
     if isinstance(content, dict):
-        return {as_data(key, most): _cleaned(value, most) for key, value in content.items()}
+        return {as_data(key, limit): _cleaned(value, limit) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_cleaned(value, most) for value in content]
+        return [_cleaned(value, limit) for value in content]
     return round(content, 3) if isinstance(content, float) else content
 
 
 def _lists(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
     """Return the lists that are not empty, by the names of their fields."""
-    found = []
+    lists = []
     for name, value in content.items():
         if isinstance(value, list) and value:
-            found.append((name, value))
+            lists.append((name, value))
             if len(value) == 1 and isinstance(value[0], dict):  # of a single item its own lists are cut, too
-                found += _lists(value[0])
+                lists += _lists(value[0])
         elif isinstance(value, dict):
-            found += _lists(value)
-    return found
+            lists += _lists(value)
+    return lists
 
 
 def _size(content: list[Any]) -> int:

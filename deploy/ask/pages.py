@@ -27,11 +27,11 @@ class Section(NamedTuple):
     words: Counter[str]
 
 
-def found(query: str, most: int) -> tuple[list[Section], int]:
+def search(query: str, limit: int) -> tuple[list[Section], int]:
     """Return the sections that answer a query best, and the number of all that have a word of it."""
     sections = _sections()
-    wanted = dict.fromkeys(_words(query))
-    having = {word: sum(word in own.words for own in sections) for word in wanted}
+    query_words = dict.fromkeys(_words(query))
+    having = {word: sum(word in own.words for own in sections) for word in query_words}
     weights = {word: math.log(1 + len(sections) / count) for word, count in having.items() if count}
 
     def score(section: Section) -> float:
@@ -39,14 +39,14 @@ def found(query: str, most: int) -> tuple[list[Section], int]:
         return rare / math.log(10 + section.words.total()) * sum(word in section.words for word in weights)
 
     ranked = sorted((own for own in sections if score(own) > 0), key=score, reverse=True)
-    return ranked[:most], len(ranked)
+    return ranked[:limit], len(ranked)
 
 
 def excerpt(section: Section, query: str, characters: int) -> str:
     """Return the part of a section that has most words of a query, as one line."""
-    wanted, lines = set(_words(query)), [line for line in section.text.splitlines() if line.strip()]
+    query_words, lines = set(_words(query)), [line for line in section.text.splitlines() if line.strip()]
     texts = [" ".join(lines[place:]) for place in range(len(lines))]
-    best = max(texts, key=lambda text: len(wanted & set(_words(text[:characters]))), default="")
+    best = max(texts, key=lambda text: len(query_words & set(_words(text[:characters]))), default="")
     return " ".join(best.split())[:characters]
 
 

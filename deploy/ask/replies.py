@@ -37,7 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewAnswer(Answer, frozen=True, kw_only=True):
-    """What is known, as of when, and from where. problems: why it may be old, or wrong."""
+    """The source, its time, and counts. problems: reasons for which it may be old, or wrong."""
 
     source: str
     as_of: str | None
@@ -77,7 +77,7 @@ class StoresAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ResourceLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource of a store. usage_pct: of its present size, _of_maximum_: of what it can grow to."""
+    """A resource of a store. usage_pct is of its present size, usage_of_maximum_pct of what it can grow to."""
 
     resource: str
     label: str
@@ -238,7 +238,7 @@ class AdviceReply(Answer, frozen=True, kw_only=True):
 
 
 class HindsightReply(Answer, frozen=True, kw_only=True):
-    """Whether settings from a moment on would have held what came later."""
+    """The outcome if settings had been in effect from a moment on."""
 
     since: str
     puts_count: int

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deploy.ask.data import Reply, as_data
-from deploy.ask.pages import excerpt, found
+from deploy.ask.pages import excerpt, search
 from deploy.ask.replies import (
     ActionLine,
     AdviceReply,
@@ -60,7 +60,7 @@ from twin.units import as_text
 
 MAX_ITEMS = 25  # of a list, before it is cut to what a result holds
 _EXCERPT = 420  # characters of a section
-_FOUND = 6  # sections
+_SECTIONS = 6  # sections
 _CALLS = 8
 
 Reports = Callable[[str | None, str | None], Report]  # of a period: since, until
@@ -127,7 +127,7 @@ class ReadersQuestion(StoreQuestion, frozen=True, kw_only=True):
 
 
 class WhatIfQuestion(StoreQuestion, frozen=True, kw_only=True):
-    """What is changed."""
+    """The change."""
 
     set: _Set = {}
     puts_factor: _Factor = 1.0
@@ -141,7 +141,7 @@ class WhatIfQuestion(StoreQuestion, frozen=True, kw_only=True):
 
 
 class AdviseQuestion(StoreQuestion, frozen=True, kw_only=True):
-    """What has to hold."""
+    """The promise."""
 
     within_hours: Annotated[float, Meta(description="Hours in which the store must not be full.")] = 2.0
     confidence: Annotated[float, Meta(description="Share of all futures in which that holds, 0.5 to 0.99.")] = 0.9
@@ -179,7 +179,7 @@ class SizeQuestion(Question, frozen=True, kw_only=True):
 
 
 class DocumentationQuestion(Question, frozen=True, kw_only=True):
-    """What is looked for."""
+    """The words."""
 
     words: Annotated[str, Meta(description="Words to look for, in English.", min_length=2, max_length=200)]
 
@@ -518,7 +518,7 @@ class Questions:
 
     def documentation(self, asked: DocumentationQuestion) -> Reply:
         """Search the documentation of mqtwin: what a word, condition, option or field means, how something is done."""
-        sections, total = found(asked.words, _FOUND)
+        sections, total = search(asked.words, _SECTIONS)
         lines = [
             PassageLine(page=own.page, heading=own.heading, excerpt=excerpt(own, asked.words, _EXCERPT))
             for own in sections

@@ -77,7 +77,7 @@ Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinE
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What programs ask, served in the place of the page. running: holds while it is served."""
+    """An application for programs, in the place of the page. running: a context while it is served."""
 
     app: ASGIApp
     running: Callable[[], AbstractAsyncContextManager[None]]

@@ -67,7 +67,7 @@ def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> D
     """Return the plan of a store of an estate, as `mqtwin size` makes it.
 
     Args:
-        data_set: of a structure its shared message data set.
+        data_set: True for the shared message data set of a structure.
 
     Raises:
         UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.

@@ -211,6 +211,7 @@ SECRETS = {
     ("collect", "--token-file"),
     ("share", "--key-file"),
     ("console", "--tls-key"),  # its --token-file is refused, not warned about
+    ("mcp", "--tls-key"),  # the same
 }
 
 

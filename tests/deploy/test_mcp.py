@@ -97,8 +97,8 @@ def questions_of(known: Known) -> Questions:
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Known, Questions]]:
-    made = {name: Known(tmp_path_factory.mktemp(name), name) for name in EVENTS}
-    return {name: (known, questions_of(known)) for name, known in made.items()}
+    own = {name: Known(tmp_path_factory.mktemp(name), name) for name in EVENTS}
+    return {name: (known, questions_of(known)) for name, known in own.items()}
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def arguments_of(row: Row, known: Known) -> dict[str, Any]:
 def test_a_question_has_its_known_answer(recordings: dict[str, tuple[Known, Questions]], row: Row):
     known, questions = recordings[row.recording]
     (answer,) = answered(questions, (row.tool, arguments_of(row, known)))
-    assert row.read(answer) == row.wanted(known, answer)
+    assert row.read(answer) == row.expected(known, answer)
 
 
 def test_the_questions_are_fifty_about_three_recordings_and_reach_each_tool():
@@ -239,10 +239,10 @@ def hostile_model() -> ConsoleModel:
         records.append(alert_record(alert_event(number, **own)))
     model.fold(records)
     for number, text in enumerate(HOSTILE):
-        said = " ".join(text.split())[:500] or "x"
+        text = " ".join(text.split())[:500] or "x"
         written = {"who": "ann", "time": "2026-11-20T12:05:00Z", "action": None}
-        if said.isprintable():
-            note = Note(alert_id=f"QM01/PS{number:02}/1", kind="comment", text=said, **written)
+        if text.isprintable():
+            note = Note(alert_id=f"QM01/PS{number:02}/1", kind="comment", text=text, **written)
             model.fold([note_record(note)])
     return model
 
@@ -281,8 +281,8 @@ def test_names_and_texts_of_others_are_quoted_cut_and_escaped(number: int):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_argument_is_data_too(text: str):
-    said = refused(two_hundred(), "store", {"store": text[:150]}) + refused(two_hundred(), text, {})
-    assert said.isprintable() and len(said) < 1_400
+    refusals = refused(two_hundred(), "store", {"store": text[:150]}) + refused(two_hundred(), text, {})
+    assert refusals.isprintable() and len(refusals) < 1_400
 
 
 def test_a_text_that_is_cut_says_how_long_it_was():
@@ -295,7 +295,7 @@ def test_a_text_that_is_cut_says_how_long_it_was():
 
 
 class Watch:
-    """What this process opens to write, removes, renames, starts or connects to while it is watched."""
+    """Things that this process opens to write, removes, renames, starts or connects to while it is watched."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -334,15 +334,15 @@ def imports_of(module: str) -> set[str]:
         node for own in ast.walk(tree) if isinstance(own, ast.If) and "TYPE_CHECKING" in ast.dump(own.test)
         for node in ast.walk(own)
     ]  # fmt: skip
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if node in for_types:
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def test_the_tools_reach_no_producer_and_no_writer():

@@ -134,21 +134,21 @@ class Known:
 
 
 Read = Callable[[Any], Any]  # of the decoded answer
-Wanted = Callable[[Known, Any], Any]  # of what is known, and the answer, which says of what moment it is
+Expected = Callable[[Known, Any], Any]  # of what is known, and the answer, which says of what moment it is
 
 
 class Row(NamedTuple):
-    """A question. arguments: of the tool, or a function of what is known that returns them."""
+    """A question. arguments: those of the tool, or a function of a recording that returns them."""
 
     recording: str
     question: str
     tool: str
     arguments: dict[str, Any] | Callable[[Known], dict[str, Any]]
     read: Read
-    wanted: Wanted
+    expected: Expected
 
 
-def _at(time: str, **others: Any) -> dict[str, Any]:
+def _moment(time: str, **others: Any) -> dict[str, Any]:
     return {"time": clock(time), **others}
 
 
@@ -172,7 +172,7 @@ _PLAN = {"queue": "ORDERS", "from": clock("12:30"), "until": clock("12:35"), "me
 
 
 def _forecast_id(known: Known) -> dict[str, Any]:
-    return _at(_LATE, alert_id=known.alert("full-forecast", clock(_LATE)).data.alert_id)
+    return _moment(_LATE, alert_id=known.alert("full-forecast", clock(_LATE)).data.alert_id)
 
 
 def _rolled(known: Known, content: Any, *, store: str = APP1, **changes: Any) -> Any:
@@ -210,46 +210,46 @@ ROWS = [
         lambda _, __: APP1),
     Row(F, "is an event refused", "overview", {}, lambda a: a["dead_letters_count"],
         lambda k, _: k.replayed.dead_letters),
-    Row(F, "what is the most urgent store at 12:21", "stores", _at(_LATE), lambda a: a["stores"][0]["store"],
+    Row(F, "what is the most urgent store at 12:21", "stores", _moment(_LATE), lambda a: a["stores"][0]["store"],
         lambda _, __: APP1),
-    Row(F, "why", "stores", _at(_LATE), lambda a: a["stores"][0]["why"],
+    Row(F, "why", "stores", _moment(_LATE), lambda a: a["stores"][0]["why"],
         lambda k, a: _same(a["stores"][0]["why"], {r.data.cause for r in k.alerts(clock(_LATE))})),
-    Row(F, "when is it full", "stores", _at(_LATE), lambda a: a["stores"][0]["full_in_p50_s"],
+    Row(F, "when is it full", "stores", _moment(_LATE), lambda a: a["stores"][0]["full_in_p50_s"],
         lambda k, a: _rounded(k.state(APP1, a["as_of"]).rising.time_to_full_s.p50)),
-    Row(F, "how probable is that", "stores", _at(_LATE), lambda a: a["stores"][0]["full_probability_pct"],
+    Row(F, "how probable is that", "stores", _moment(_LATE), lambda a: a["stores"][0]["full_probability_pct"],
         lambda k, a: _rounded(100 * k.state(APP1, a["as_of"]).rising.full_probability)),
-    Row(F, "how full is its fullest resource", "stores", _at(_LATE), lambda a: a["stores"][0]["usage_of_maximum_pct"],
+    Row(F, "how full is its fullest resource", "stores", _moment(_LATE), lambda a: a["stores"][0]["usage_of_maximum_pct"],
         lambda k, a: _rounded(k.fullest(APP1, a["as_of"]).maximum_pct)),
-    Row(F, "how many stores have had events", "stores", _at(_LATE), lambda a: len(a["stores"]), lambda _, __: 2),
-    Row(F, "does a store have an incident at 12:10", "stores", _at("12:10", only_with_incident=True),
+    Row(F, "how many stores have had events", "stores", _moment(_LATE), lambda a: len(a["stores"]), lambda _, __: 2),
+    Row(F, "does a store have an incident at 12:10", "stores", _moment("12:10", only_with_incident=True),
         lambda a: a["stores"], lambda _, __: []),
-    Row(F, "how many messages does APP1 hold at 12:19", "store", _at(_SOON, store=APP1),
+    Row(F, "how many messages does APP1 hold at 12:19", "store", _moment(_SOON, store=APP1),
         lambda a: a["messages_count"], lambda k, a: k.held("ORDERS", a["as_of"])),
-    Row(F, "how many at 12:21", "store", _at(_LATE, store=APP1), lambda a: a["messages_count"],
+    Row(F, "how many at 12:21", "store", _moment(_LATE, store=APP1), lambda a: a["messages_count"],
         lambda k, a: k.held("ORDERS", a["as_of"])),
     Row(F, "how many at the end", "store", {"store": APP1}, lambda a: a["messages_count"],
         lambda k, a: k.held("ORDERS", a["as_of"])),
-    Row(F, "how many does APP2 hold", "store", _at(_SOON, store=APP2), lambda a: a["messages_count"],
+    Row(F, "how many does APP2 hold", "store", _moment(_SOON, store=APP2), lambda a: a["messages_count"],
         lambda _, __: 0),
-    Row(F, "how fast do applications put", "store", _at(_SOON, store=APP1), lambda a: a["puts_wanted_per_s"],
+    Row(F, "how fast do applications put", "store", _moment(_SOON, store=APP1), lambda a: a["puts_wanted_per_s"],
         lambda k, a: _rounded(k.state(APP1, a["as_of"]).demand.puts_per_s)),
-    Row(F, "which resources does it have", "store", _at(_SOON, store=APP1),
+    Row(F, "which resources does it have", "store", _moment(_SOON, store=APP1),
         lambda a: [own["resource"] for own in a["resources"]],
         lambda k, a: [own.name for own in resources_of(k.state(APP1, a["as_of"]))]),
-    Row(F, "how much of the entries is in use", "store", _at(_SOON, store=APP1),
+    Row(F, "how much of the entries is in use", "store", _moment(_SOON, store=APP1),
         lambda a: _first_of(a, "resources", resource="entries")["usage_pct"],
         lambda k, a: _rounded({own.name: own.pct for own in resources_of(k.state(APP1, a["as_of"]))}["entries"])),
     Row(F, "was a put refused", "store", {"store": APP1}, lambda a: a["refused_puts_count"],
         lambda k, _: k.replayed.states[APP1].full_puts),
-    Row(F, "what is full first", "store", _at(_LATE, store=APP1), lambda a: a["forecasts"][0]["resource"],
+    Row(F, "what is full first", "store", _moment(_LATE, store=APP1), lambda a: a["forecasts"][0]["resource"],
         lambda k, a: k.state(APP1, a["as_of"]).first.resource),
-    Row(F, "which incidents are open at 12:21", "incidents", _at(_LATE),
+    Row(F, "which incidents are open at 12:21", "incidents", _moment(_LATE),
         lambda a: [own["store"] for own in a["incidents"]], lambda _, __: [APP1]),
-    Row(F, "what is wrong", "incidents", _at(_LATE), lambda a: a["incidents"][0]["condition"],
+    Row(F, "what is wrong", "incidents", _moment(_LATE), lambda a: a["incidents"][0]["condition"],
         lambda k, a: _same(a["incidents"][0]["condition"], _open(k, clock(_LATE)))),
-    Row(F, "since when", "incidents", _at(_LATE), lambda a: a["incidents"][0]["opened"],
+    Row(F, "since when", "incidents", _moment(_LATE), lambda a: a["incidents"][0]["opened"],
         lambda k, _: k.alerts(clock(_LATE))[0].data.incident.opened),
-    Row(F, "which were open at 12:10", "incidents", _at("12:10"), lambda a: a["incidents"], lambda _, __: []),
+    Row(F, "which were open at 12:10", "incidents", _moment("12:10"), lambda a: a["incidents"], lambda _, __: []),
     Row(F, "how many incidents were there in all", "incidents", {"closed": True}, lambda a: len(a["incidents"]),
         lambda k, _: len({record.data.incident.id for record in k.alerts(clock("12:59"))})),
     Row(F, "what is the evidence of the forecast", "alert", _forecast_id, lambda a: a["evidence"],
@@ -262,27 +262,27 @@ ROWS = [
     Row(F, "which statements does that have", "alert", _forecast_id,
         lambda a: [own["statement"] for own in a["actions"][0]["steps"]],
         lambda k, _: [own.statement for own in k.alert("full-forecast", clock(_LATE)).data.runbook[0].steps]),
-    Row(F, "when is it full as it is", "what_if", _at(_LATE, store=APP1), lambda a: a["before"]["full_in_p50_s"],
+    Row(F, "when is it full as it is", "what_if", _moment(_LATE, store=APP1), lambda a: a["before"]["full_in_p50_s"],
         lambda k, a: _rounded(_rolled(k, a).before.p50)),
-    Row(F, "with twice the puts", "what_if", _at(_LATE, store=APP1, puts_factor=2),
+    Row(F, "with twice the puts", "what_if", _moment(_LATE, store=APP1, puts_factor=2),
         lambda a: a["after"]["full_in_p50_s"],
         lambda k, a: _rounded(_rolled(k, a, traffic=Traffic(puts=2)).after.p50)),
-    Row(F, "with larger data sets", "what_if", _at(_LATE, store=APP1, set=_DATA_SETS),
+    Row(F, "with larger data sets", "what_if", _moment(_LATE, store=APP1, set=_DATA_SETS),
         lambda a: a["after"]["full_probability_pct"],
         lambda k, a: _rounded(100 * _rolled(k, a, settings=_DATA_SETS).after.probability)),
-    Row(F, "how many messages still fit", "what_if", _at(_LATE, store=APP1),
+    Row(F, "how many messages still fit", "what_if", _moment(_LATE, store=APP1),
         lambda a: a["before"]["messages_that_fit_count"], lambda k, a: _rolled(k, a).before.messages_that_fit),
-    Row(F, "does planned work fit", "what_if", _at(_LATE, store=APP1, plan=[_PLAN]),
+    Row(F, "does planned work fit", "what_if", _moment(_LATE, store=APP1, plan=[_PLAN]),
         lambda a: a["after"]["full_probability_pct"],
         lambda k, a: _rounded(100 * _planned(k, a).after.probability)),
-    Row(F, "what is the least change that helps", "advise", _at(_LATE, store=APP1),
+    Row(F, "what is the least change that helps", "advise", _moment(_LATE, store=APP1),
         lambda a: [plan["title"] for plan in a["plans"]],
         lambda k, a: [plan.title for plan in _advice(k, a).plans][: len(a["plans"])]),
-    Row(F, "with which steps", "advise", _at(_LATE, store=APP1), lambda a: a["plans"][0]["steps"],
+    Row(F, "with which steps", "advise", _moment(_LATE, store=APP1), lambda a: a["plans"][0]["steps"],
         lambda k, a: list(_advice(k, a).plans[0].steps)),
-    Row(F, "did anything have to change at 12:10", "advise", _at("12:10", store=APP1),
+    Row(F, "did anything have to change at 12:10", "advise", _moment("12:10", store=APP1),
         lambda a: a["nothing_has_to_change"], lambda _, __: True),
-    Row(F, "would larger data sets have held", "hindsight", _at(_SOON, store=APP1, set=_DATA_SETS),
+    Row(F, "would larger data sets have held", "hindsight", _moment(_SOON, store=APP1, set=_DATA_SETS),
         lambda a: a["refused_with_settings_count"],
         lambda k, a: hindsight(Timeline(k.path, k.estate), APP1, a["since"], _DATA_SETS).after.refused),
     Row(F, "how many pages were there", "report", {}, lambda a: a["pages_count"], lambda k, _: _pages_of(k.report)),
