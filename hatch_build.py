@@ -1,4 +1,4 @@
-"""Hatchling's hook: the wheel gets the file where the command begins, and a bill of materials.
+"""Hatchling's hook: the wheel gets the file where the command begins, the pages of docs/, and a bill of materials.
 
 The bill (`mqtwin-VERSION.dist-info/sboms/mqtwin.cdx.json`, CycloneDX, as PEP 770 has it) lists what mqtwin runs on, in
 the versions that are tested: the packages of `constraints.txt`, the charts of the console, and the jars that are
@@ -41,6 +41,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
         command = shutil.copy(Path(self.root, "twin", "installed.py"), self._folder)
         build_data["force_include"][str(command)] = "mqtwin.py"
         if version != "editable":
+            for page in sorted(Path(self.root, "docs").glob("*.md")):  # `mqtwin mcp` searches them
+                build_data["force_include"][str(page)] = f"deploy/ask/documentation/{page.name}"
             bill = self._folder / "mqtwin.cdx.json"
             bill.write_text(json.dumps(self._bill(), indent=1) + "\n", encoding="utf-8")
             build_data["sbom_files"].append(str(bill))

@@ -5,7 +5,7 @@ neither Spark nor Kafka. A command returns None or its exit status; Ctrl-C ends 
 with 141, as in any shell. An error is one line on standard error, after its traceback with ``--debug``:
 
 - :class:`twin.errors.UsageError`: wrong use or input, exit status 2
-- a package of the extra `stream` that is not installed: exit status 2, with the command that installs it
+- a package of an extra that is not installed: exit status 2, with the command that installs it
 - any other :class:`twin.errors.MqtwinError`: a failure while running, exit status 1
 - any other exception: a defect, exit status 1
 """
@@ -34,6 +34,7 @@ from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
 # Packages of the extra `stream`, by the names under which they are imported.
 STREAM_PACKAGES = frozenset({"confluent_kafka", "jgo", "kafka", "pandas", "py4j", "pyspark", "requests", "tenacity"})
+MCP_PACKAGES = frozenset({"mcp"})  # the same of the extra `mcp`
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
@@ -54,6 +55,7 @@ COMMANDS = {
     "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one from data of a site."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
+    "mcp": ("deploy.commands.mcp:mcp", "Answer programs that ask (Model Context Protocol); reads only."),
     "plan": ("deploy.commands.plan:plan", "Announce, find, import, list or cancel planned work."),
     "publish": ("deploy.commands.publish:publish", "Publish a recording to the events topic."),
     "record": ("deploy.commands.record:record", "Record the events topic into a file."),
@@ -77,7 +79,7 @@ JOBS = {
     "Plan": ("estate", "plan", "whatif", "advise", "size"),
     "Watch": ("alerts", "acknowledge", "acted", "tune", "commission"),
     "Test": ("simulate", "warm"),
-    "Serve": ("export", "bridge"),
+    "Serve": ("export", "bridge", "mcp"),
 }
 
 
@@ -175,6 +177,8 @@ def _explained(error: Exception) -> tuple[str, int]:
     cause: BaseException | None = error
     while isinstance(cause, ImportError):  # cyclopts raises its own from that of a command's module
         package = (cause.name or "").partition(".")[0]
+        if package in MCP_PACKAGES:
+            return f"this needs {package}, which is not installed; expected: pip install 'mqtwin[mcp]'", WRONG_USE
         if package in STREAM_PACKAGES:
             needed = f"this needs Kafka or Spark, and {package} is not installed"
             return f"{needed}; expected: pip install 'mqtwin[stream]'", WRONG_USE

@@ -131,6 +131,7 @@ def test_the_wheel_has_each_file_of_the_packages_and_what_describes_them(wheel: 
         names = set(archive.namelist())
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "sboms/mqtwin.cdx.json"}
     own = {"mqtwin.py", *(f"mqtwin-{VERSION}.dist-info/{name}" for name in about)}
+    own |= {f"deploy/ask/documentation/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert names == files_of_the_packages() | own
 
 
@@ -143,6 +144,7 @@ def test_the_source_archive_has_what_the_wheel_is_built_of_and_no_more(built: tu
     with tarfile.open(built[0] / f"mqtwin-{VERSION}.tar.gz") as archive:
         names = {member.name.removeprefix(f"mqtwin-{VERSION}/") for member in archive.getmembers()}
     described = {"pyproject.toml", "hatch_build.py", "constraints.txt", "README.md", "CHANGELOG.md", "LICENSE"}
+    described |= {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert names == files_of_the_packages() | described | {"PKG-INFO", ".gitignore"}  # hatchling's
 
 
@@ -154,7 +156,7 @@ def test_the_bill_lists_each_package_that_mqtwin_requires_in_its_tested_version(
     packages = [part for part in bill["components"] if part["purl"].startswith("pkg:pypi/")]
     listed = {part["name"]: (part["version"], part["scope"]) for part in packages}
     assert {name for name, (_, scope) in listed.items() if scope == "required"} == required(set())
-    assert set(listed) == required({"all", "java", "oidc", "pictures", "stream"})
+    assert set(listed) == required({"all", "java", "mcp", "oidc", "pictures", "stream"})
     runs, extras = pins_below("What mqtwin runs on"), pins_below("What its extras add")
     assert {name: version for name, (version, _) in listed.items()} == runs | extras
 
@@ -202,7 +204,7 @@ def test_the_metadata_names_the_pythons_that_are_supported(metadata: Message) ->
 
 def test_the_metadata_has_license_extras_and_description(metadata: Message) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata.get_all("Provides-Extra") == ["all", "java", "oidc", "pictures", "stream"]
+    assert metadata.get_all("Provides-Extra") == ["all", "java", "mcp", "oidc", "pictures", "stream"]
     assert metadata["Description-Content-Type"] == "text/markdown"
     libraries = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
     assert all(f"`mqtwin[{extra}]`" in libraries for extra in metadata.get_all("Provides-Extra", []))

@@ -49,11 +49,11 @@ def report(
             own = report_recording(recording, loaded_estate, since=since, until=until, on_chunk=advance)
     else:
         assert kafka is not None
-        own = _live(kafka, loaded_estate, since, until)
+        own = report_of_job(kafka, loaded_estate, since, until)
     emit(morning_document(own), as_json=json_, html=html)
 
 
-def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | None) -> Report:
+def report_of_job(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | None) -> Report:
     """Return the report of a job: its events, the alerts that it published, its last states."""
     from streams.kafka.notes import read_notes
     from streams.kafka.present import read_last_states

@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 
 from deploy.console.model import commands_in
-from deploy.show.planning import beside_alert
+from deploy.show.planning import beside_alert, planned_text
 from twin.capacity.structures import has_rules
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
-from twin.estate import MAX_PAGES, Structure
+from twin.estate import MAX_PAGES, EstateError, Structure
+from twin.estate.planned import Plan, read_plan
 from twin.estate.rows import PAGES
 from twin.estate.settings import DataSetSetting, Settings
 from twin.planning.advise import Promise, advise, sizes
@@ -28,6 +29,31 @@ _MIB = 1024 * 1024
 _Moment = Annotated[float, msgspec.Meta(ge=FIRST_SECOND, le=LAST_SECOND)]  # seconds since 1970
 
 
+class PlanParts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Planned work that is asked about: the parts of a plan, as in [[planned]]. length: mean bytes of a message."""
+
+    id: str = "planned"
+    queue: str | None = None
+    begin: str | None = msgspec.field(name="from", default=None)
+    until: str | None = None
+    rrule: str | None = None
+    duration_s: float | None = None
+    messages: int | None = None
+    length: int | None = None
+    puts_per_s: float | None = None
+    getters: str | None = None
+    allowed_pct: float | None = None
+
+    def read(self, moment: Moment) -> Plan:
+        """Return the plan for the store of a moment. UsageError: a part is wrong, unknown or missing."""
+        try:
+            plan = read_plan({"id": self.id, **msgspec.to_builtins(self)}, moment.twin.config)
+        except EstateError as error:
+            raise UsageError(f"plan: {error}") from None
+        assert isinstance(plan, Plan)  # nothing is cancelled here
+        return plan
+
+
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /whatif.
 
@@ -36,6 +62,7 @@ class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         traffic: factors.
         set: attributes as in the estate.
         horizon_s: how far to look ahead.
+        plan: planned work that is to fit, in the place of the traffic.
         time: moment of a recording, seconds since 1970; None: the present of the job, or the end of the recording.
     """
 
@@ -43,6 +70,7 @@ class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     traffic: Traffic = Traffic()
     set: Settings = {}
     horizon_s: float = DEFAULT_HORIZON_S
+    plan: tuple[PlanParts, ...] = ()
     time: _Moment | None = None
 
 
@@ -159,11 +187,15 @@ class Answers(ABC):
         with self.moment(request.store, request.time) as moment:
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):
-                    answer = what_if(moment, request.set, request.traffic, request.horizon_s)
+                    plan = [own.read(moment) for own in request.plan]
+                    answer = what_if(moment, request.set, request.traffic, request.horizon_s, plan=plan)
             except ArithmeticError as error:
                 raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
             sliders, zone = _sliders(moment.twin), moment.twin.estate.site.clock
-        moment_text = f"As of {_clock(answer.time, zone)}, if the traffic of the last minutes continues as set here."
+        what = "if the traffic of the last minutes continues as set here"
+        if answer.planned:
+            what = f"and then {planned_text(answer.planned)}"
+        moment_text = f"As of {_clock(answer.time, zone)}, {what}."
         return WhatIfAnswer(
             time=answer.time,
             attributes=sliders,

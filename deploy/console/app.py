@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -38,6 +39,7 @@ from twin.errors import MqtwinError, UsageError
 
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
+TOOLS_PATH = "/mcp"
 PERIOD_S = 1.0  # between two events to a client
 _BEAT_PERIODS = 2  # without a change, from which an event about freshness is sent
 _BODY_S = 10.0  # for the body of a request
@@ -76,6 +78,14 @@ Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinE
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """An application for programs, in the place of the page. running: a context while it is served."""
+
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
 @dataclass(slots=True)
 class ConsoleState:
     """The model, the settings and the clients of an application.
@@ -89,6 +99,7 @@ class ConsoleState:
         answers: answers to what-if and to requests for advice; None: there are none.
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note; None: nobody can leave one.
+        tools: what is served in the place of the page; None: the page.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
@@ -102,6 +113,7 @@ class ConsoleState:
     answers: Answers | None = None
     past: Past | None = None
     take_note: Answer | None = None
+    tools: Tools | None = None
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -135,7 +147,7 @@ def new_app(state: ConsoleState) -> Starlette:
         Middleware(_SecurityHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(state.hosts), www_redirect=False),
     ]
-    app = Starlette(routes=_ROUTES, middleware=middleware)
+    app = Starlette(routes=[*(_OF_PAGE if state.tools is None else _OF_TOOLS), *_OF_HEALTH], middleware=middleware)
     app.state.console = state
     return app
 
@@ -521,6 +533,38 @@ def _no_sign_in() -> Response:
     return _problem(404, "nobody signs in here; expected: mqtwin console --oidc-issuer URL")
 
 
+# --- tools of programs ------------------------------------------------------------------------------------------------
+
+
+class _Asked(Response):
+    """The answer of another application to a request whose body has been read."""
+
+    def __init__(self, app: ASGIApp, body: bytes) -> None:
+        super().__init__()
+        self._app, self._body = app, body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_read = False
+
+        async def body_first() -> Message:
+            nonlocal is_read
+            if is_read:
+                return await receive()
+            is_read = True
+            return {"type": "http.request", "body": self._body, "more_body": False}
+
+        await self._app(scope, body_first, send)
+
+
+async def _tools(request: Request) -> Response:
+    tools = _console(request).tools
+    assert tools is not None
+    try:
+        return _Asked(tools.app, await _body(request))
+    except _BodyError as error:
+        return _problem(error.status, str(error))
+
+
 # --- health -----------------------------------------------------------------------------------------------------------
 
 
@@ -539,7 +583,7 @@ async def _readyz(request: Request) -> Response:
     return _json(content, 200 if model.is_ready else 503)
 
 
-_ROUTES = [
+_OF_PAGE = [
     _door("/", _page),
     _door("/static/{name}", _static),
     _door("/login", _login),
@@ -555,6 +599,6 @@ _ROUTES = [
     _door("/advise", _advise, "POST"),
     _door("/hindsight", _hindsight, "POST"),
     _door("/note", _note, "POST"),
-    _door("/healthz", _healthz),
-    _door("/readyz", _readyz),
 ]
+_OF_TOOLS = [_door(TOOLS_PATH, _tools, "POST")]
+_OF_HEALTH = [_door("/healthz", _healthz), _door("/readyz", _readyz)]

@@ -53,6 +53,7 @@ DOORS = {
     "/whatif": Role.VIEWER,
     "/advise": Role.VIEWER,
     "/hindsight": Role.VIEWER,
+    "/mcp": Role.VIEWER,
     "/note": Role.OPERATOR,
 }
 

@@ -11,6 +11,7 @@ import stat
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
-from deploy.console.app import Answer, ConsoleState, new_app
+from deploy.console.app import Answer, ConsoleState, Tools, new_app
 from deploy.console.identity import Identity, Proxy
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
@@ -235,6 +236,7 @@ class ConsoleServer:
         answers: answers to what-if and to requests for advice; None: none.
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note on an alert; None: the page only reads.
+        tools: what is served in the place of the page; None: the page.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -248,6 +250,7 @@ class ConsoleServer:
         answers: Answers | None = None,
         past: Past | None = None,
         take_note: Answer | None = None,
+        tools: Tools | None = None,
     ) -> None:
         self._state = ConsoleState(
             model,
@@ -258,6 +261,7 @@ class ConsoleServer:
             answers=answers,
             past=past,
             take_note=take_note,
+            tools=tools,
             is_stopping=asyncio.Event(),
         )
         self._listen = listen
@@ -316,7 +320,8 @@ class ConsoleServer:
         async def serve() -> None:
             self._loop = asyncio.get_running_loop()
             self._loop.set_exception_handler(_ConnectionErrors())
-            await self._server.serve(sockets=[self._socket])
+            async with nullcontext() if self._state.tools is None else self._state.tools.running():
+                await self._server.serve(sockets=[self._socket])
 
         try:
             asyncio.run(serve())

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from deploy.show.document import Code, Document, Table
-from twin.estate import PageSet, format_size
+from twin.errors import UsageError
+from twin.estate import PageSet, QueueFile, Structure, format_size
+from twin.estate.model import StoreConfig, packs
 from twin.sizing import (
     AdministrationPlan,
     ClusterPlan,
     Extent,
+    Mix,
     PageSetPlan,
     QueueFilePlan,
     ScmPlan,
     SmdsPlan,
     StructurePlan,
     ThresholdPlan,
+    plan_page_set,
+    plan_queue_file,
+    plan_smds,
+    plan_structure,
 )
 from twin.sizing.data_sets import LengthPlan, usable_pages
+from twin.sizing.structure import rebuild_advice
 from twin.units import as_count, as_rate, as_times
 
 _TOO_SMALL_PCT = 150.0  # from which a share is said as a factor
@@ -53,6 +61,34 @@ def pasteable(commands: str) -> str:
                 parts[-1] += f" {word}" if parts[-1] else word
         lines.append(" +\n".join(parts))
     return "\n".join(lines)
+
+
+def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> Document:
+    """Return the plan of a store of an estate, as `mqtwin size` makes it.
+
+    Args:
+        data_set: True for the shared message data set of a structure.
+
+    Raises:
+        UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.
+    """
+    match config:
+        case Structure(known_by_levels=False) if data_set:
+            return smds_document(plan_smds(config, mix))
+        case Structure(known_by_levels=False):
+            initial = config.init_size or config.size
+            size = max(config.size, initial)
+            init_size = initial if size != initial else None
+            plans = plan_structure(config, mix, size, init_size)
+            return structure_document(plans, rebuild_advice(config, mix, size), init_size, size)
+        case PageSet() if not data_set:
+            plan = plan_page_set(mix, packed=packs(config.version), allocated=config.pages)
+            return page_set_document(plan, config, [])
+        case QueueFile() if not data_set:
+            return queue_file_document(plan_queue_file(config, mix, ()))
+    kind = config.kind.replace("_", " ")
+    expected = "a structure" if data_set else "a structure, page set or queue file that holds messages"
+    raise UsageError(f"{config.name} is a {kind}; expected: {expected}")
 
 
 def structure_document(

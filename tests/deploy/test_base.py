@@ -90,7 +90,7 @@ def test_what_the_user_fixed_is_of_the_project():
     required = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["stream"]]
     names = {Requirement(text).name for text in required}
     assert {"pyspark", "kafka-python", "confluent-kafka", "numba", "pyarrow"} <= names
-    assert PROJECT["optional-dependencies"]["all"] == ["mqtwin[stream,java,pictures,oidc]"]
+    assert PROJECT["optional-dependencies"]["all"] == ["mqtwin[stream,java,mcp,oidc,pictures]"]
 
 
 def test_the_library_replays_asks_and_advises(estate: str, recording: str):

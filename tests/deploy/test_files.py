@@ -213,6 +213,7 @@ SECRETS = {
     ("share", "--key-file"),
     ("console", "--oidc-secret-file"),
     ("console", "--tls-key"),  # its --token-file is refused, not warned about
+    ("mcp", "--tls-key"),  # the same
 }
 
 

@@ -1,0 +1,82 @@
+"""``mqtwin mcp``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from functools import lru_cache
+
+from deploy.ask.server import http_tools, serve_stdio
+from deploy.ask.tools import Questions
+from deploy.commands.console import follow_job, play_recording
+from deploy.commands.report import report_of_job
+from deploy.console.app import TOOLS_PATH
+from deploy.console.model import ConsoleModel
+from deploy.console.past import PastTwins
+from deploy.console.server import ConsoleServer
+from deploy.options.common import KafkaOptions, open_estate
+from deploy.options.console import ServedOptions, SourceOptions
+from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.log import configure_logging
+from twin.errors import UsageError
+from twin.reporting.report import report
+
+_SOURCE, _SERVED = SourceOptions(), ServedOptions()
+_REPORTS = 4  # periods of a recording that are kept
+
+
+def mcp(
+    *,
+    kafka: KafkaOptions | None = None,
+    source: SourceOptions = _SOURCE,
+    listen: str | None = None,
+    served: ServedOptions = _SERVED,
+) -> None:
+    """Answer programs that ask by the Model Context Protocol (MCP): what fills, when, why, what would help.
+
+    The program that asks starts this command and talks to it by standard input and output; with --listen it asks by
+    HTTP. Every tool only reads. It needs the package mcp: pip install 'mqtwin[mcp]'.
+
+    Args:
+        kafka: Kafka connection.
+        source: What is asked about.
+        listen: Address to serve on by HTTP, HOST:PORT, instead; port 0: a free one. A host that others reach needs
+            --token-file and TLS.
+        served: Who may ask by HTTP.
+    """
+    source.check(kafka)
+    address = None if listen is None else served.listen(listen)
+    if served.sign_in.oidc_issuer is not None:
+        raise UsageError("--oidc-issuer, where programs ask; expected: --token-file FILE or --trust-proxy ADDRESS")
+    configure_logging(level="warning")
+    try:
+        with raise_on_stop(), ExitStack() as parts:
+            model, questions = _open(kafka, source, parts)
+            if address is None:
+                serve_stdio(questions)
+                return
+            tools = http_tools(questions, address.hosts, is_tls=address.is_tls)
+            server = parts.enter_context(ConsoleServer(model, address, tools=tools))
+            print(f"mcp {server.address}{TOOLS_PATH.removeprefix('/')}", flush=True)
+            print("A program asks there. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+            server.wait()
+    except StopRequestedError:
+        pass  # a signal is the usual end
+
+
+def _open(kafka: KafkaOptions | None, source: SourceOptions, parts: ExitStack) -> tuple[ConsoleModel, Questions]:
+    """Return the model and the answers. parts: gets what reads the topics."""
+    estate = None if source.estate is None else open_estate(source.estate)
+    if source.recording is not None and estate is not None:
+        recording, known = source.recording, estate
+        past = PastTwins(play_recording(recording, known))
+        model = past.model_at(past.moments.times[-1])
+        reports = lru_cache(_REPORTS)(lambda since, until: report(recording, known, since=since, until=until))
+        return model, Questions(model, past, estate, reports)
+    assert kafka is not None
+    options = kafka
+    model, job = follow_job(options, source, parts)
+    if estate is None:
+        return model, Questions(model, None, None, None)
+    loaded = estate
+    return model, Questions(model, job, estate, lambda since, until: report_of_job(options, loaded, since, until))
