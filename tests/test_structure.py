@@ -204,11 +204,12 @@ def test_the_console_of_the_compose_file_asks_for_a_token_and_is_reached_by_this
     host, port = parse_address(bound.arguments["listen"])
     assert console["ports"] == [f"127.0.0.1:{port}:{port}"]
     assert f":{port}/healthz" in console["healthcheck"]["test"][-1]
-    assert f"/dev/null:{bound.arguments['token_file']}:ro" in console["volumes"], "who names no token has no console"
+    served = bound.arguments["served"]
+    assert f"/dev/null:{served.token_file}:ro" in console["volumes"], "who names no token has no console"
     token = tmp_path / "token"
     token.write_text("0123456789abcdef", encoding="utf-8")
     token.chmod(0o600)
-    behind_proxy = bound.arguments["behind_proxy"]
+    behind_proxy = served.behind_proxy
     assert "localhost" in Listen(host=host, port=port, token=read_token(token), behind_proxy=behind_proxy).hosts
     for other in (Path("/dev/null"), tmp_path):
         with pytest.raises(UsageError):

@@ -14,6 +14,7 @@ from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import ConsoleServer, Listen
 from deploy.options.common import Flag, KafkaOptions, open_estate, parse_zone
 from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SourceOptions
+from deploy.options.identity import SignInOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
 from streams.host.signals import StopRequestedError, raise_on_stop
@@ -24,7 +25,7 @@ from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
 
-_SOURCE, _SERVED = SourceOptions(), ServedOptions()
+_SOURCE, _SERVED, _NO_SIGN_IN = SourceOptions(), ServedOptions(), SignInOptions()
 
 
 def console(
@@ -34,6 +35,7 @@ def console(
     listen: str = DEFAULT_LISTEN,
     served: ServedOptions = _SERVED,
     open_: Flag = False,
+    sign_in: SignInOptions = _NO_SIGN_IN,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -48,9 +50,10 @@ def console(
             reach needs --token-file or a sign-in, and TLS.
         served: Who may ask.
         open_: Open the page in the browser of this machine.
+        sign_in: Sign-in and roles.
     """
     source.check(kafka)
-    address = served.listen(listen)
+    address = served.listen(listen, sign_in)
 
     def open_server(parts: ExitStack) -> ConsoleServer:
         if source.recording is not None and source.estate is not None:

@@ -18,7 +18,6 @@ from deploy.options.common import KafkaOptions, open_estate
 from deploy.options.console import ServedOptions, SourceOptions
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.log import configure_logging
-from twin.errors import UsageError
 from twin.reporting.report import report
 
 _SOURCE, _SERVED = SourceOptions(), ServedOptions()
@@ -46,8 +45,6 @@ def mcp(
     """
     source.check(kafka)
     address = None if listen is None else served.listen(listen)
-    if served.sign_in.oidc_issuer is not None:
-        raise UsageError("--oidc-issuer, where programs ask; expected: --token-file FILE or --trust-proxy ADDRESS")
     configure_logging(level="warning")
     try:
         with raise_on_stop(), ExitStack() as parts:

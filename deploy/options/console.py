@@ -93,9 +93,8 @@ class ServedOptions:
     allowed_host: Annotated[
         Repeated, Parameter(help="A further name by which clients may call the server; may be repeated.")
     ] = ()
-    sign_in: SignInOptions = _NO_SIGN_IN
 
-    def listen(self, address: str) -> Listen:
+    def listen(self, address: str, sign_in: SignInOptions = _NO_SIGN_IN) -> Listen:
         """Return where to listen, HOST:PORT or unix:PATH, and for whom. UsageError: it would be open to others."""
         from deploy.console.server import Listen, read_token
 
@@ -106,9 +105,9 @@ class ServedOptions:
             port=port,
             path=Path(address.removeprefix(_SOCKET)) if is_socket else None,
             token=None if self.token_file is None else read_token(self.token_file),
-            identity=self.sign_in.identity(),
+            identity=sign_in.identity(),
             certificate=self.tls_certificate,
             key=self.tls_key,
             behind_proxy=self.behind_proxy,
-            allowed_hosts=(*self.allowed_host, *self.sign_in.hosts),
+            allowed_hosts=(*self.allowed_host, *sign_in.hosts),
         )
