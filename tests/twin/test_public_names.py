@@ -2,13 +2,17 @@
 
 import inspect
 import json
+import pickle
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import mqtwin
+import mqtwin.testing
 import twin
+import twin.testing
 from tests.support.twin_driver import PageSetDriver
 from twin.playback.replays import alert_table
 from twin.simulation import demo_estate_text
@@ -21,6 +25,23 @@ WITH_ESTATE |= {"simulate", "tune"}
 def test_the_version_is_that_of_the_package() -> None:
     assert twin.__version__.count(".") == 2
     assert "__version__" in dir(twin)
+
+
+def test_mqtwin_has_the_names_of_twin_and_the_same_objects() -> None:
+    assert mqtwin.__version__ == twin.__version__
+    assert mqtwin.__all__ == twin.__all__
+    assert all(getattr(mqtwin, name) is getattr(twin, name) for name in twin.__all__)
+    assert set(twin.__all__) <= set(dir(mqtwin))
+    assert mqtwin.testing.__all__ == twin.testing.__all__
+    assert all(getattr(mqtwin.testing, name) is getattr(twin.testing, name) for name in twin.testing.__all__)
+    with pytest.raises(AttributeError, match="module 'mqtwin' has no attribute 'replays'"):
+        mqtwin.replays  # noqa: B018
+
+
+def test_what_was_pickled_under_the_names_of_twin_opens() -> None:
+    estate = mqtwin.demo_estate()
+    assert type(estate).__module__.startswith("twin.")
+    assert pickle.loads(pickle.dumps(estate)) == twin.demo_estate()
 
 
 def test_scenarios_are_listed_by_name_with_a_sentence() -> None:

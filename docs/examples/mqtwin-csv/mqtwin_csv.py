@@ -9,12 +9,9 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from twin.feeds.intake import Complaint, Item
-from twin.feeds.protocol import LEVELS, Feed, Format, Page
-from twin.records import AlertRecord
-from twin.simulation.arrivals import Flow, between, constant
-from twin.simulation.scenario import HOUR, StoreScenario, parameter
-from twin.simulation.site import Site
+from mqtwin.feeds import LEVELS, Complaint, Feed, Format, Item, Page
+from mqtwin.records import AlertRecord
+from mqtwin.simulation import HOUR, Flow, Site, StoreScenario, between, constant, parameter
 
 HEADING = ["time", "qmgr", "structure", "entries"]  # times are RFC 3339 with their offset
 
