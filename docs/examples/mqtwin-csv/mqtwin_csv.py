@@ -9,7 +9,7 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from mqtwin.feeds import LEVELS, Complaint, Feed, Format, Item, Page
+from mqtwin.feeds import LEVELS, Complaint, Event, Feed, Format, Item, Page
 from mqtwin.records import AlertRecord
 from mqtwin.simulation import HOUR, Flow, Site, StoreScenario, between, constant, parameter
 
@@ -31,11 +31,12 @@ class LevelsFeed(Feed):
             try:
                 time, qmgr, store, entries = row
                 moment = round(datetime.fromisoformat(time).timestamp() * 1e6)
-                measured = {"ents_used": int(entries)}
+                event: Event = {"time": moment, "qmgr": qmgr, "op": "MEASURE", "store": store}
+                event["measured"] = {"ents_used": int(entries)}
             except ValueError as error:
                 yield Complaint("bad-row", f"{page.name}, line {number}", f"{error}; expected: {', '.join(HEADING)}")
                 continue
-            yield {"time": moment, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
+            yield event
 
 
 FORMAT = Format(LevelsFeed, facts=(), gives=(LEVELS,))
