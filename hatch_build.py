@@ -1,4 +1,4 @@
-"""Hatchling's hook: the wheel gets the file where the command begins, the pages of docs/, and a bill of materials.
+"""Hatchling's hook: the wheel gets the pages of docs/ and a bill of materials.
 
 The bill (`mqtwin-VERSION.dist-info/sboms/mqtwin.cdx.json`, CycloneDX, as PEP 770 has it) lists what mqtwin runs on, in
 the versions that are tested: the packages of `constraints.txt`, the charts of the console, and the jars that are
@@ -27,19 +27,16 @@ _SCOPES = {"What mqtwin runs on": "required", "What its extras add": "optional"}
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
-    """The two files, written before the wheel and removed after it."""
+    """The file, written before the wheel and removed after it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the files where hatchling finds them.
+        """Write the file where hatchling finds it.
 
         Args:
             version: kind of wheel, `standard` or `editable`. An editable one has no bill.
             build_data: what hatchling puts into the wheel besides the packages.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="mqtwin-wheel-"))
-        # A copy: the wheel would have the file itself at its second place only.
-        command = shutil.copy(Path(self.root, "twin", "installed.py"), self._folder)
-        build_data["force_include"][str(command)] = "mqtwin.py"
         if version != "editable":
             for page in sorted(Path(self.root, "docs").glob("*.md")):  # `mqtwin mcp` searches them
                 build_data["force_include"][str(page)] = f"deploy/ask/documentation/{page.name}"
@@ -48,7 +45,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
             build_data["sbom_files"].append(str(bill))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 -- hatchling's
-        """Remove the files, which are in the wheel now."""
+        """Remove the file, which is in the wheel now."""
         shutil.rmtree(self._folder)
 
     def _bill(self) -> dict[str, Any]:

@@ -49,6 +49,7 @@ COMMANDS = {
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check, describe or move a checkpoint on this machine."),
     "collect": ("deploy.commands.collect:collect", "Collect live data (spans, REST, RMF, Prometheus) as events."),
     "commission": ("deploy.commands.commission:commission", "Say whether the twin is fit at this site, and why not."),
+    "compare": ("deploy.commands.compare:compare", "Compare two estates on recorded nights, for a pull request."),
     "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Check the prerequisites, or the way to Kafka."),
@@ -78,7 +79,7 @@ JOBS = {
     "Run": ("stream", "collect", "broker", "record", "publish", "import", "share", "checkpoint", "doctor"),
     "Plan": ("estate", "plan", "whatif", "advise", "size"),
     "Watch": ("alerts", "acknowledge", "acted", "tune", "commission"),
-    "Test": ("simulate", "warm"),
+    "Test": ("simulate", "compare", "warm"),
     "Serve": ("export", "bridge", "mcp"),
 }
 

@@ -30,6 +30,7 @@ _PAGES = {
     "checkpoint": "operations.md#checkpoint",
     "collect": "feeds.md#live-collection",
     "commission": "commission.md",
+    "compare": "testing.md#two-estates",
     "tune": "forecast.md#when-a-page-pays",
     "console": "console.md",
     "estate": "estate.md",

@@ -16,8 +16,8 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("kernels", "twin", "streams", "deploy", "tests", "docs", ".")
-PACKAGES = ("kernels", "twin", "streams", "deploy", "tests", "docs")
+FOLDERS = ("kernels", "twin", "streams", "deploy", "mqtwin", "tests", "docs", ".")
+PACKAGES = ("kernels", "twin", "streams", "deploy", "mqtwin", "tests", "docs")
 THIS = Path(__file__).resolve()  # its patterns are what it looks for
 
 # Words that say nothing about what they name.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from twin.simulation import demo_estate_text
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_A_BROKER = {"events.md"}
+ANY_PROGRAM = re.compile(r"^```python\b[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # with a title, too
 PROGRAMS = {
     path.name: re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for path in sorted((ROOT / "docs").glob("*.md"))
@@ -41,6 +45,30 @@ def test_the_programs_of_a_page_run(page: str, site: Path, monkeypatch: pytest.M
     monkeypatch.chdir(site)
     for number, program in enumerate(PROGRAMS[page], 1):
         exec(compile(program, f"{page}, program {number}", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.nightly
+def test_the_programs_of_the_pages_have_right_types(tmp_path: Path) -> None:
+    """With `mypy --strict`, as a site that depends on mqtwin may check its own programs."""
+    places = [ROOT / "docs" / "examples" / "mqtwin-csv" / "mqtwin_csv.py"]
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        programs = re.findall(
+            r"^```python\b[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+        for number, program in enumerate(programs, 1):
+            places.append(tmp_path / f"{page.stem.replace('-', '_')}_{number}.py")
+            places[-1].write_text(program, encoding="utf-8")
+    assert len(places) > 12
+    strict = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={tmp_path / 'cache'}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *strict, *map(str, places)],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -74,7 +74,7 @@ def bill(wheel: Path) -> dict[str, Any]:
 
 
 def files_of_the_packages() -> set[str]:
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES, "mqtwin"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     return {name for name in names if (ROOT / name).is_file()}
 
@@ -130,14 +130,9 @@ def test_the_wheel_has_each_file_of_the_packages_and_what_describes_them(wheel: 
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "sboms/mqtwin.cdx.json"}
-    own = {"mqtwin.py", *(f"mqtwin-{VERSION}.dist-info/{name}" for name in about)}
+    own = {f"mqtwin-{VERSION}.dist-info/{name}" for name in about}
     own |= {f"deploy/ask/documentation/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert names == files_of_the_packages() | own
-
-
-def test_the_command_begins_in_a_copy_of_the_file_that_looks_at_the_packages(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        assert archive.read("mqtwin.py") == archive.read("twin/installed.py")
 
 
 def test_the_source_archive_has_what_the_wheel_is_built_of_and_no_more(built: tuple[Path, Path]) -> None:
@@ -233,6 +228,7 @@ def test_the_wheel_runs_in_an_environment_of_its_own(wheel: Path, tmp_path: Path
     expected = replay(recording, load_estate(estate)).alerts
     assert alerts.encode().splitlines() == [alert.record() for alert in expected]
     assert expected
-    where = [str(environment / "bin" / "python"), "-c", "import twin; print(twin.__file__)"]
-    place = subprocess.run(where, cwd=home, env=blank, check=True, capture_output=True, text=True).stdout
-    assert Path(place).is_relative_to(site)
+    program = "import mqtwin; print(mqtwin.__file__, mqtwin.replay.__code__.co_filename)"
+    where = [str(environment / "bin" / "python"), "-c", program]
+    places = subprocess.run(where, cwd=home, env=blank, check=True, capture_output=True, text=True).stdout.split()
+    assert len(places) == 2 and all(Path(place).is_relative_to(site) for place in places)

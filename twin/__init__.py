@@ -13,6 +13,7 @@
 | `find_plans` | `twin.planning.recurring` | what recurs in recordings, as planned work |
 | `hindsight` | `twin.planning.proof` | would other settings from a past moment on have held? |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
+| `compare` | `twin.reporting.comparison` | what recorded nights would have been under two estates |
 | `tune` | `twin.reporting.tuning` | pages of recordings by what a saved filling is worth |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from twin.playback.commission import Commission, commission
     from twin.playback.replays import Replayed, replay
     from twin.playback.timeline import Timeline
+    from twin.reporting.comparison import compare
     from twin.reporting.report import report
     from twin.reporting.tuning import tune
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
@@ -69,6 +71,7 @@ _MODULES = {
     "advise": "planning.advise",
     "at_moment": "planning.whatif",
     "commission": "playback.commission",
+    "compare": "reporting.comparison",
     "demo_estate": "simulation",
     "find_plans": "planning.recurring",
     "hindsight": "planning.proof",
@@ -98,6 +101,7 @@ __all__ = [
     "advise",
     "at_moment",
     "commission",
+    "compare",
     "demo_estate",
     "find_plans",
     "hindsight",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum, unique
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 OPENED: Final = "opened"
 UPDATED: Final = "updated"
@@ -17,6 +17,11 @@ FULL: Final = "full"  # the severity of a store, or a queue, that takes no more
 
 WATCH: Final = "watch"  # level of an alert that wakes nobody
 PAGE: Final = "page"  # level of every other alert
+
+# As the library has them. Records take other words too, which a later version may write.
+ChangeName = Literal["opened", "updated", "cleared"]
+Severity = Literal["info", "warning", "critical", "full"]
+Level = Literal["watch", "page"]
 
 
 class Pool(StrEnum):

@@ -2,7 +2,7 @@
 
 Their names are short: other distributions have a `kernels` or a `twin` too. Where such a package stands in front of
 ours, or was installed over it, `import twin` and the command `mqtwin` say so on one line, before anything of it runs.
-So this file needs the standard library only. The wheel also has it as `mqtwin.py`, where the command begins.
+So this file needs the standard library only, and `mqtwin/__init__.py`, where the command begins, runs it by its path.
 """
 
 from __future__ import annotations
@@ -56,5 +56,5 @@ def main() -> int:
     if wrong is not None:
         print(f"mqtwin: {wrong}", file=sys.stderr)
         return 2
-    status: int = import_module("deploy.cli").main()  # by name: as `mqtwin.py` this file is above all four packages
+    status: int = import_module("deploy.cli").main()  # by name: it is above this package
     return status

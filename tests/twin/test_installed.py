@@ -29,15 +29,6 @@ def python(folder: Path, *paths: Path, code: str | None = None, module: str = ""
     )
 
 
-@pytest.fixture
-def command(tmp_path: Path) -> Path:
-    """The folder of `mqtwin.py`, as the wheel has it."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    shutil.copy(ROOT / "twin" / "installed.py", folder / "mqtwin.py")
-    return folder
-
-
 def foreign(folder: Path, name: str) -> Path:
     """Write a package of another distribution, with its name in the metadata beside it."""
     (folder / name).mkdir(parents=True)
@@ -51,21 +42,21 @@ def foreign(folder: Path, name: str) -> Path:
 
 def test_the_packages_are_those_of_the_wheel() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert sorted(PACKAGES) == sorted(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+    assert [*PACKAGES, "mqtwin"] == project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert project["project"]["scripts"]["mqtwin"] == "mqtwin:main"
     assert all(MARK in (ROOT / name / "__init__.py").read_text(encoding="utf-8") for name in PACKAGES)
     assert wrong_package() is None
 
 
-def test_the_command_runs_where_all_packages_are_ours(tmp_path: Path, command: Path) -> None:
-    done = python(tmp_path, command, code=COMMAND)
+def test_the_command_runs_where_all_packages_are_ours(tmp_path: Path) -> None:
+    done = python(tmp_path, code=COMMAND)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_the_command_names_a_foreign_package_that_is_found_first(tmp_path: Path, command: Path, name: str) -> None:
+def test_the_command_names_a_foreign_package_that_is_found_first(tmp_path: Path, name: str) -> None:
     other = foreign(tmp_path / "other", name)
-    done = python(tmp_path, other, command, code=COMMAND)
+    done = python(tmp_path, other, code=COMMAND)
     expected = f"mqtwin: the package {name} in {other / name} is not of mqtwin but of other-{name}; {REMEDY}\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
@@ -78,6 +69,14 @@ def test_import_twin_names_a_foreign_package_without_importing_it(tmp_path: Path
     assert "imported" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["kernels", "twin"])
+def test_import_mqtwin_says_so_at_the_first_name(tmp_path: Path, name: str) -> None:
+    done = python(tmp_path, foreign(tmp_path / "other", name), code="import mqtwin; mqtwin.replay")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: the package {name} in ")
+    assert "imported" not in done.stderr
+
+
 def test_the_module_deploy_says_it_on_one_line_too(tmp_path: Path) -> None:
     done = python(tmp_path, foreign(tmp_path / "other", "kernels"), module="deploy")
     assert done.returncode == 2
@@ -86,22 +85,21 @@ def test_the_module_deploy_says_it_on_one_line_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [NEVER_RUN, None], ids=["overwritten", "removed"])
-def test_a_package_that_a_later_installation_overwrote_is_named(
-    tmp_path: Path, command: Path, content: str | None
-) -> None:
+def test_a_package_that_a_later_installation_overwrote_is_named(tmp_path: Path, content: str | None) -> None:
     """pip writes files of a second distribution over ours, and removes them with it: the others stay."""
-    shutil.copytree(ROOT / "kernels", command / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "twin", command / "twin", ignore=shutil.ignore_patterns("__pycache__"))
-    beginning = command / "kernels" / "__init__.py"
+    site = tmp_path / "site"
+    for name in ("kernels", "twin", "mqtwin"):
+        shutil.copytree(ROOT / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+    beginning = site / "kernels" / "__init__.py"
     if content is None:
         beginning.unlink()
     else:
         beginning.write_text(content, encoding="utf-8")
-    only = {**os.environ, "PYTHONPATH": str(command)}
+    only = {**os.environ, "PYTHONPATH": str(site)}
     run = [sys.executable, "-S", "-c", COMMAND, "--version"]  # without the packages of this environment
     done = subprocess.run(run, cwd=tmp_path, env=only, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"mqtwin: the package kernels in {command / 'kernels'} is not of mqtwin")
+    assert done.stderr.startswith(f"mqtwin: the package kernels in {site / 'kernels'} is not of mqtwin")
     assert done.stderr.count("\n") == 1
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
+from typing import cast
 
 import msgspec
 from cloudevents.core.formats.json import JSONFormat
@@ -20,7 +21,21 @@ from cloudevents.core.v1.event import CloudEvent
 
 from kernels.clock import TICK
 from twin.alerts.runbook import OURS, Runbook
-from twin.conditions import CLEARED, CRITICAL, FILLING, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
+from twin.conditions import (
+    CLEARED,
+    CRITICAL,
+    FILLING,
+    FULL,
+    INFO,
+    OPENED,
+    UPDATED,
+    WARNING,
+    ChangeName,
+    Condition,
+    Level,
+    Resource,
+    Severity,
+)
 from twin.records import (
     NO_INCIDENT,
     PART,
@@ -72,10 +87,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         brief: first lines of a page.
     """
 
-    change: str
+    change: ChangeName
     number: int
     alert_id: str
-    severity: str
+    severity: Severity
     store: str
     resource: str
     condition: str
@@ -103,7 +118,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         return sentences_of(self.runbook)
 
     @property
-    def level(self) -> str:
+    def level(self) -> Level:
         """The level: watch (do not wake anybody) or page (wake someone)."""
         return level_of(self.severity)
 
@@ -448,10 +463,10 @@ class Episodes:
         role = ROOT if incident.root == episode.alert_id else PART
         done = tuple(incident.done) if Condition(episode.condition).about else ()
         return Alert(
-            change=change,
+            change=cast("ChangeName", change),
             number=number,
             alert_id=episode.alert_id,
-            severity=finding.severity,
+            severity=cast("Severity", finding.severity),
             store=self._store,
             resource=str(finding.resource),
             condition=finding.condition,

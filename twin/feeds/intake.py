@@ -63,12 +63,19 @@ _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Something wrong with the input."""
+    """Something wrong with the input.
 
-    code: str  # stable name, such as "truncated"
-    place: str  # page and byte, line or index
-    text: str  # the value and what is expected
-    number: int = 1  # number of such lines or objects, of which this is the first
+    Attributes:
+        code: stable name, such as "truncated".
+        place: page and byte, line or index.
+        text: the value and what is expected.
+        number: number of such lines or objects, of which this is the first.
+    """
+
+    code: str
+    place: str
+    text: str
+    number: int = 1
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text} ({self.code})"

@@ -32,14 +32,24 @@ _MAX_SAID = 10_000  # complaints that are made once
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A piece of input: a file, the answer of a server, the value of a Kafka record."""
+    """A piece of input: a file, the answer of a server, the value of a Kafka record.
 
-    data: bytes | mmap.mmap  # of a large file a copy is mapped, so that it is not in memory
-    name: str  # for complaints: the file, the address, topic/partition@offset
-    time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
-    headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case
-    before: int = 0  # microseconds; a page read again after a restart: its events up to here were returned before it
-    stream: str = ""  # what it continues: a file that grows, records of a partition and key; "": it stands alone
+    Attributes:
+        data: its bytes; of a large file a mapped copy, so that it is not in memory.
+        name: what complaints call it: the file, the address, topic/partition@offset.
+        time: when it was collected, microseconds since 1970, for data without a time of their own; None: not known.
+        headers: of a Kafka record or an HTTP answer, names in lower case.
+        before: microseconds since 1970; of a page that is read again after a restart: its events until then were
+            returned before. 0: it is new.
+        stream: what it continues, a file that grows or records of a partition and key; "": it stands alone.
+    """
+
+    data: bytes | mmap.mmap
+    name: str
+    time: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    before: int = 0
+    stream: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

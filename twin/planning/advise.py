@@ -101,6 +101,10 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Advice about a store.
 
     Attributes:
+        store: its name.
+        time: the moment, event time as text.
+        promise: what was asked for.
+        traffic: factors on the traffic of the last minutes.
         required: settings that every plan has.
         outcome: without any change but these.
         is_kept: True if the promise holds so.

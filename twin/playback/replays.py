@@ -27,6 +27,7 @@ from kernels.event_loop import (
 )
 from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, PAGE
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
@@ -48,7 +49,7 @@ from twin.playback.samples import (
     usage_table,
 )
 from twin.recordings.files import Chunk, open_recording
-from twin.records import ReplayedLetter, StateRecord
+from twin.records import ReplayedLetter, StateRecord, StatesByKind
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store, reopened
@@ -65,7 +66,7 @@ from twin.stores.refusing import (
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
-from twin.units import as_count, as_text
+from twin.units import EventTime, as_count, as_text, event_us
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +77,7 @@ _REFUSALS = (*STORE_FULL, MQRC_Q_FULL)
 
 
 @dataclass(slots=True, repr=False)
-class Replayed:
+class Replayed(StatesByKind):
     """Results of a replay.
 
     Attributes:
@@ -126,6 +127,46 @@ class Replayed:
     def alert_table(self) -> pa.Table:
         """Alert records in their order, with the columns of docs/python.md; pandas and polars take the table."""
         return alert_table(self.alerts)
+
+    def state(self, store: str) -> StateRecord:
+        """Return the last state record of a store; `structure`, `page_set`, ... return it with the type of its kind.
+
+        Args:
+            store: its name.
+
+        Raises:
+            UsageError: the recording has no event of it.
+        """
+        if store not in self.states:
+            raise UsageError(f"the recording has no event of {store}{known_hint(store, self.states)}")
+        return self.states[store]
+
+    def paged_before(self, store: str, time: EventTime) -> bool:
+        """Return True if somebody was called about a store before a time; for an assertion.
+
+        Args:
+            store: its name.
+            time: when it would have been too late, such as the first put that was refused.
+
+        Raises:
+            AssertionError: nobody was called by then; it says when the first page was, if there was one.
+            UsageError: the recording has no event of the store, or `time` is not a time.
+        """
+        __tracebackhide__ = True
+        self.state(store)
+        try:
+            limit = event_us(time)
+        except ValueError as error:
+            raise UsageError(f"time {error}") from None
+        own = [alert for alert in self.alerts if alert.store == store and alert.change != CLEARED]
+        first = min((alert.time for alert in own if alert.level == PAGE), default=None)
+        if first is None:
+            raise AssertionError(f"{store}: no page")
+        if first >= limit:
+            raise AssertionError(
+                f"{store}: the first page is at {as_text(first)[:19]}Z, not before {as_text(limit)[:19]}Z"
+            )
+        return True
 
     def never_full(self, *stores: str) -> bool:
         """Return True if no put of a store was refused because the store was full; for an assertion.

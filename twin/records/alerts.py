@@ -23,6 +23,7 @@ from twin.conditions import (
     WARNING,
     WATCH,
     Condition,
+    Level,
     Pool,
 )
 from twin.errors import UsageError
@@ -400,6 +401,6 @@ def read_alert_record(value: bytes) -> AlertRecord:
     return msgspec.structs.replace(record, value=value)
 
 
-def level_of(severity: str) -> str:
+def level_of(severity: str) -> Level:
     """Return the level of an alert: watch (for information) or page (wakes someone)."""
     return WATCH if severity == INFO else PAGE

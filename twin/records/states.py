@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, tzinfo
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from twin.errors import UsageError
 from twin.records.bounds import (
     Count,
     MeasuredCount,
@@ -679,6 +680,49 @@ STATES: dict[str, type[StateRecord]] = {
     "uniform_cluster": UniformClusterState,
     "queue_manager": QueueManagerState,
 }
+
+
+_State = TypeVar("_State", bound=StateRecord)
+
+
+class StatesByKind:
+    """States of stores, each with the type of its kind, so that an editor and mypy know its fields."""
+
+    __slots__ = ()
+
+    def state(self, store: str) -> StateRecord:
+        """Return the state record of a store. UsageError: there is none."""
+        raise NotImplementedError
+
+    def structure(self, store: str) -> StructureState:
+        """Return the state record of a structure. UsageError: there is none, or it is of another kind. So do all."""
+        return self._of_kind(store, StructureState)
+
+    def page_set(self, store: str) -> PageSetState:
+        """Return the state record of a page set."""
+        return self._of_kind(store, PageSetState)
+
+    def queue_file(self, store: str) -> QueueFileState:
+        """Return the state record of a queue file."""
+        return self._of_kind(store, QueueFileState)
+
+    def coupling_facility(self, store: str) -> CouplingFacilityState:
+        """Return the state record of a coupling facility."""
+        return self._of_kind(store, CouplingFacilityState)
+
+    def uniform_cluster(self, store: str) -> UniformClusterState:
+        """Return the state record of a uniform cluster."""
+        return self._of_kind(store, UniformClusterState)
+
+    def queue_manager(self, store: str) -> QueueManagerState:
+        """Return the state record of a distributed queue manager."""
+        return self._of_kind(store, QueueManagerState)
+
+    def _of_kind(self, store: str, kind: type[_State]) -> _State:
+        state = self.state(store)
+        if not isinstance(state, kind):
+            raise UsageError(f'{store} is a {state.kind.replace("_", " ")}; expected: {state.kind}("{store}")')
+        return state
 
 
 class _Kind(msgspec.Struct, frozen=True):

@@ -217,7 +217,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         since, until: the period.
-        events: events until its end; dead_letters: those of the recording that were refused.
+        events: events until its end.
+        dead_letters: those of the recording that were refused.
         stores: those that hold messages and had an event, by name.
         incidents: in order of their opening.
         fillings: those that began to refuse puts in the period, in order of time.

@@ -54,20 +54,34 @@ _USUAL_LENGTH = constant(4_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Properties of calls. Shares are of 1."""
+    """Properties of calls. Shares are of 1.
 
-    length: Curve = _USUAL_LENGTH  # mean bytes of a message; the lengths are lognormal
-    spread: float = 1.0  # standard deviation of the logarithm of the lengths
-    shortest: int = 64  # bytes at which lengths are cut
+    Attributes:
+        length: mean bytes of a message over time; the lengths are lognormal.
+        spread: standard deviation of the logarithm of the lengths.
+        shortest, longest: bytes at which lengths are cut.
+        noise: coefficient of variation of the rate between slices of ten seconds; 0: a Poisson process.
+        wander: coefficient of variation of the drift of the rate over tens of minutes.
+        unit_share: share of the arrivals that are units of work.
+        unit_calls: mean calls of a unit of work.
+        backout_share: share of the units of work that end in BACKOUT.
+        persistent: share of the messages.
+        direct: share of the messages that are handed to a waiting getter.
+        priorities: pairs of a priority and its share.
+    """
+
+    length: Curve = _USUAL_LENGTH
+    spread: float = 1.0
+    shortest: int = 64
     longest: int = 1_000_000
-    noise: float = 0.3  # coefficient of variation of the rate between slices
-    wander: float = 0.0  # coefficient of variation of the drift of the rate over tens of minutes
-    unit_share: float = 0.1  # of the arrivals that are units of work
-    unit_calls: float = 4.0  # mean calls of a unit of work
-    backout_share: float = 0.01  # of the units of work that end in BACKOUT
-    persistent: float = 0.6  # share of the messages
-    direct: float = 0.0  # share of the messages that are handed to a waiting getter
-    priorities: tuple[tuple[int, float], ...] = ((0, 0.7), (4, 0.25), (9, 0.05))  # (priority, share)
+    noise: float = 0.3
+    wander: float = 0.0
+    unit_share: float = 0.1
+    unit_calls: float = 4.0
+    backout_share: float = 0.01
+    persistent: float = 0.6
+    direct: float = 0.0
+    priorities: tuple[tuple[int, float], ...] = ((0, 0.7), (4, 0.25), (9, 0.05))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +97,28 @@ class Flow:
     """Calls of a queue manager on a queue.
 
     A get that finds no message is not an event, so the rate of GETs is the capacity of the getter.
+
+    Attributes:
+        route: the queue manager and the queue, by their place among the routes of the estate.
+        op: PUT or GET, as in `kernels.layout`.
+        rate: PUTs or attempted GETs per second, over seconds since the beginning.
+        traffic: properties of the calls.
+        got_by: route that gets every message put here, without units of work; None: no such getter.
+        got_after: seconds from put to that get.
+        got_at_random: True: `got_after` is the mean of an exponential distribution.
+        handles: open on the queue over time; None: one while the rate is above 0.
+        unit: the one unit of work that all calls are in; None: units as in `traffic`.
     """
 
     route: int
     op: int
-    rate: Curve  # PUTs or attempted GETs per second
+    rate: Curve
     traffic: Traffic = Traffic()
-    got_by: int | None = None  # route that gets every message put here; excludes units of work
-    got_after: float = 0.0  # seconds from put to that get
-    got_at_random: bool = False  # True: got_after is the mean of an exponential distribution
-    handles: Curve | None = None  # open on the queue over time; None: one while the rate is above 0
-    unit: LongUnit | None = None  # all calls are one unit of work
+    got_by: int | None = None
+    got_after: float = 0.0
+    got_at_random: bool = False
+    handles: Curve | None = None
+    unit: LongUnit | None = None
 
 
 def draw_lengths(traffic: Traffic, seconds: Array, rng: np.random.Generator) -> Array:

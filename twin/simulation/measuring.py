@@ -43,7 +43,12 @@ _SMDS, _SCM = ("blocks_used", "blocks_total"), ("used", "max")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:
-    """Measurements of every store with traffic. levels: its usage as well, to be taken over (`resync`)."""
+    """Measurements of every store with traffic.
+
+    Attributes:
+        every_s: seconds between two of them.
+        levels: True: the usage of the store as well, to be taken over (`resync`).
+    """
 
     every_s: float = 30.0
     levels: bool = False

@@ -26,12 +26,18 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of a simulation."""
+    """Outcome of a simulation.
 
-    events: int  # number
-    first: int  # event time, microseconds since 1970
+    Attributes:
+        events: their number.
+        first, last: time of the first and the last event, microseconds since 1970; 0 without events.
+        stores: what happened in the stores with traffic, by name.
+    """
+
+    events: int
+    first: int
     last: int
-    stores: Mapping[str, StoreOutcome]  # stores with traffic, by name
+    stores: Mapping[str, StoreOutcome]
 
     @property
     def first_full(self) -> tuple[int, str] | None:

@@ -18,6 +18,7 @@ from twin.estate.errors import did_you_mean
 from twin.hooks import WithAdded
 from twin.simulation.arrivals import Flow, Traffic, constant, demands
 from twin.simulation.site import ALL_KINDS, Kinds, Site
+from twin.units import EventTime, event_us
 
 Array = npt.NDArray[Any]
 
@@ -55,15 +56,29 @@ def lasting(low: float, high: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(ABC):
-    """Scenario. Subclasses are frozen dataclasses whose fields are its parameters."""
+    """Scenario. Subclasses are frozen dataclasses whose fields are its parameters.
+
+    Attributes:
+        name: its name, by which `make_scenario` finds it.
+        sentence: what happens in it.
+        store: name of the store; None: the first one with queues.
+        queue: name of the queue; None: the first one of the store.
+        rate: messages/s put; None: the rate that plays the story on the store.
+        start: event time of its beginning, microseconds since 1970.
+        hours: length of the recording, hours of event time.
+        length: mean bytes of a message.
+        spread: of the lengths, standard deviation of their logarithm.
+        noise: of the rates, how much they vary in 10 seconds; 0: a Poisson process.
+        wander: of the rates, how much they drift over tens of minutes.
+    """
 
     name: ClassVar[str]
     sentence: ClassVar[str]
 
-    store: str | None = None  # by default the first one with queues
-    queue: str | None = None  # by default the first one of the store
-    rate: float | None = None  # messages/s put; by default the rate that plays the story on the store
-    start: int = START  # microseconds since 1970
+    store: str | None = None
+    queue: str | None = None
+    rate: float | None = None
+    start: int = START
     hours: float = parameter(4.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     length: float = parameter(
         4_000.0, "mean bytes of a message", low=64, high=1_000_000, drawn=((300.0, 3_000.0), (3_000.0, 24_000.0))
@@ -161,7 +176,7 @@ def make_scenario(
     store: str | None = None,
     queue: str | None = None,
     rate: float | None = None,
-    start: int = START,
+    start: EventTime = START,
     settings: Mapping[str, float | str] | None = None,
 ) -> Scenario:
     """Make a scenario.
@@ -171,7 +186,7 @@ def make_scenario(
         store: store it is about; None: its default.
         queue: queue it is about; None: its default.
         rate: messages/s put; None: its default.
-        start: microseconds since 1970.
+        start: event time of its beginning: RFC 3339, microseconds since 1970, or a datetime with a zone.
         settings: values of parameters by name, as numbers or text.
 
     Raises:
@@ -182,8 +197,12 @@ def make_scenario(
         raise UsageError(f"there is no scenario {name}{_scenario_hint(name)}")
     if rate is not None and not 0 < rate <= _MAX_RATE:
         raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0, at most {_MAX_RATE:,}")
+    try:
+        begin = event_us(start)
+    except ValueError as error:
+        raise UsageError(f"start {error}") from None
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
-    return kind(store=store, queue=queue, rate=rate, start=start, **values)
+    return kind(store=store, queue=queue, rate=rate, start=begin, **values)
 
 
 def _scenario_hint(name: str) -> str:

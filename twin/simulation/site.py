@@ -46,12 +46,19 @@ ALL_KINDS: Kinds = (Structure, PageSet, QueueFile)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Store and queue of a scenario."""
+    """Store and queue of a scenario.
+
+    Attributes:
+        estate: the estate.
+        store: the store, as the estate describes it.
+        queue: name of the queue.
+        chance: random numbers for the random parts of a story.
+    """
 
     estate: Estate
     store: MessageStoreConfig
     queue: str
-    chance: np.random.Generator  # for the random parts of a story
+    chance: np.random.Generator
 
     @classmethod
     def find(

@@ -44,16 +44,27 @@ _TAG_MASK = 0xFF_FFFF
 
 @dataclass(slots=True)
 class StoreOutcome:
-    """Outcome of one store. Usage is sampled at least every 512 demands."""
+    """Outcome of one store. Usage is sampled at least every 512 demands.
+
+    Attributes:
+        puts: number of messages asked to be put.
+        refused: number of puts with 2192.
+        first_full: time of the first 2192, microseconds since 1970; None: there is none.
+        peak_pct: highest usage of entries or elements, percent.
+        peak_smds_pct: highest usage of a data set, percent, by queue manager.
+        offload_rule: highest rule, 1 to 3, that was in force; 0: none.
+        peak_scm_pct: highest usage of SCMMAXSIZE, percent.
+        faults: number of gets that waited for SCM.
+    """
 
     puts: int = 0
-    refused: int = 0  # puts with 2192
-    first_full: int | None = None  # time of the first 2192, microseconds
-    peak_pct: float = 0.0  # highest usage of entries or elements
-    peak_smds_pct: dict[str, float] = field(default_factory=dict)  # highest usage of a data set, by queue manager
-    offload_rule: int = 0  # highest rule 1..3 that was in force
-    peak_scm_pct: float = 0.0  # of SCMMAXSIZE
-    faults: int = 0  # gets that waited for SCM
+    refused: int = 0
+    first_full: int | None = None
+    peak_pct: float = 0.0
+    peak_smds_pct: dict[str, float] = field(default_factory=dict)
+    offload_rule: int = 0
+    peak_scm_pct: float = 0.0
+    faults: int = 0
 
 
 class RealSystem:

@@ -31,7 +31,7 @@ from twin.events import Decoder, EventError
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED
 from twin.playback.replays import Player
-from twin.records import StateRecord
+from twin.records import StateRecord, StatesByKind
 from twin.stores.open import Twin, open_store
 from twin.stores.warm_up import warm
 from twin.units import EventTime, event_us
@@ -66,7 +66,7 @@ class _SavedTwin:
     pages: dict[int, bytes] = field(default_factory=dict)
 
 
-class Driver:
+class Driver(StatesByKind):
     """The twins of an estate, driven by hand: a call is an event, or several, and is applied at once.
 
     Each call returns the alerts that it caused. Events between two calls of `wait` have the same time. A driver holds
@@ -75,7 +75,7 @@ class Driver:
     Attributes:
         estate: what exists.
         alerts: the sink: every alert in the order of the calls, those of one call by time, then store.
-        time: event time of the next event, microseconds since 1970; may be set.
+        time: event time of the next event, microseconds since 1970; may be set, to text or a datetime too.
     """
 
     def __init__(
@@ -94,12 +94,7 @@ class Driver:
         warm()
         self.estate = as_estate(estate)
         self.alerts: list[Alert] = [] if sink is None else sink
-        try:
-            self.time: int = FIELD["time"].checked(event_us(start) if isinstance(start, datetime) else start)
-        except EventError as error:
-            raise UsageError(f"start: {error.detail}") from None
-        except ValueError as error:
-            raise UsageError(f"start: {error}") from None
+        self._time = _checked("start", start)
         self._decoder = Decoder(self.estate)
         self._player = self._new_player()
         self._saved: dict[str, _SavedTwin] = {}
@@ -117,6 +112,15 @@ class Driver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
+
+    @property
+    def time(self) -> int:
+        """Event time of the next event, microseconds since 1970."""
+        return self._time
+
+    @time.setter
+    def time(self, time: EventTime) -> None:
+        self._time = _checked("time", time)
 
     # --- events of queues ------------------------------------------------------------------------------------------
 
@@ -257,7 +261,10 @@ class Driver:
     # --- results ---------------------------------------------------------------------------------------------------
 
     def state(self, store: str) -> StateRecord:
-        """Return the state record of a store, JSON-ready; that of a new one where it got no event."""
+        """Return the state record of a store; that of a new one where it got no event.
+
+        `structure`, `page_set`, ... return it with the type of its kind.
+        """
         self._check_store(store)
         twin = self._player.twins.get(store)
         return (open_store(self.estate, store) if twin is None else twin).state()
@@ -303,6 +310,17 @@ class Driver:
         player = Player(self.estate, twins)
         player.catch_up()
         return player
+
+
+def _checked(name: str, time: EventTime) -> int:
+    """Return a time of events in microseconds. UsageError: it is none."""
+    try:
+        checked: int = FIELD["time"].checked(event_us(time) if isinstance(time, datetime) else time)
+    except EventError as error:
+        raise UsageError(f"{name}: {error.detail}") from None
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return checked
 
 
 def _encode(event: Mapping[str, Any] | bytes) -> bytes:

@@ -9,12 +9,9 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from twin.feeds.intake import Complaint, Item
-from twin.feeds.protocol import LEVELS, Feed, Format, Page
-from twin.records import AlertRecord
-from twin.simulation.arrivals import Flow, between, constant
-from twin.simulation.scenario import HOUR, StoreScenario, parameter
-from twin.simulation.site import Site
+from mqtwin.feeds import LEVELS, Complaint, Event, Feed, Format, Item, Page
+from mqtwin.records import AlertRecord
+from mqtwin.simulation import HOUR, Flow, Site, StoreScenario, between, constant, parameter
 
 HEADING = ["time", "qmgr", "structure", "entries"]  # times are RFC 3339 with their offset
 
@@ -34,11 +31,12 @@ class LevelsFeed(Feed):
             try:
                 time, qmgr, store, entries = row
                 moment = round(datetime.fromisoformat(time).timestamp() * 1e6)
-                measured = {"ents_used": int(entries)}
+                event: Event = {"time": moment, "qmgr": qmgr, "op": "MEASURE", "store": store}
+                event["measured"] = {"ents_used": int(entries)}
             except ValueError as error:
                 yield Complaint("bad-row", f"{page.name}, line {number}", f"{error}; expected: {', '.join(HEADING)}")
                 continue
-            yield {"time": moment, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
+            yield event
 
 
 FORMAT = Format(LevelsFeed, facts=(), gives=(LEVELS,))

@@ -1,0 +1,43 @@
+"""Records of `twin.records` that other programs read: alerts, incidents, notes, states by kind of store."""
+
+from twin.records import (
+    Action,
+    AlertData,
+    AlertRecord,
+    CouplingFacilityState,
+    Filler,
+    Incident,
+    IncidentChange,
+    Incidents,
+    Note,
+    PageSetState,
+    QueueFileState,
+    QueueManagerState,
+    StateRecord,
+    StructureState,
+    UniformClusterState,
+    read_alert_record,
+    read_note,
+    read_state_record,
+)
+
+__all__ = [
+    "Action",
+    "AlertData",
+    "AlertRecord",
+    "CouplingFacilityState",
+    "Filler",
+    "Incident",
+    "IncidentChange",
+    "Incidents",
+    "Note",
+    "PageSetState",
+    "QueueFileState",
+    "QueueManagerState",
+    "StateRecord",
+    "StructureState",
+    "UniformClusterState",
+    "read_alert_record",
+    "read_note",
+    "read_state_record",
+]
