@@ -1,4 +1,4 @@
-"""What a format of your own needs, of the modules below `twin.feeds`."""
+"""Names that a format of your own needs, of the modules below `twin.feeds`."""
 
 from twin.events import Event
 from twin.feeds.intake import Complaint, Item

@@ -1,4 +1,4 @@
-"""What a scenario of your own needs, of the modules below `twin.simulation`."""
+"""Names that a scenario of your own needs, of the modules below `twin.simulation`."""
 
 from twin.simulation import Measuring, Outcome
 from twin.simulation.arrivals import Flow, Traffic, between, constant

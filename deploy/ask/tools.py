@@ -423,10 +423,8 @@ class Questions:
         own = _store_of(page, asked.store)
         queues = [item for item in own.fields.queues if asked.queue in (None, item.name)]
         if asked.queue is not None and not queues:
-            names = {item.name for item in own.fields.queues}
-            raise UsageError(
-                f"{as_data(asked.queue, 100)}: not one of the deepest queues of {own.store}{known_hint(asked.queue, names)}"
-            )
+            named, known = as_data(asked.queue, 100), {item.name for item in own.fields.queues}
+            raise UsageError(f"{named}: not one of the deepest queues of {own.store}{known_hint(asked.queue, known)}")
         lines = [_reader(item) for item in queues]
         return Reply(ReadersAnswer(store=own.store, as_of=own.time, queues=lines))
 

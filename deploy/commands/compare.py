@@ -24,8 +24,8 @@ def compare(
 ) -> None:
     """Print a Markdown table of what recorded nights would have been under two estates, for a pull request.
 
-    Every put of a recording is asked again, so that each estate decides which are refused; gets and measurements
-    happen as recorded.
+    Puts of a recording count as requests: each estate decides which are refused. Gets and measurements happen as
+    recorded.
 
     Args:
         old: Estate file (TOML) as it is.

@@ -16,7 +16,7 @@ def comparison_markdown(nights: Sequence[ComparedNight], names: tuple[str, str])
 
     Args:
         nights: the nights.
-        names: of the estates, as columns.
+        names: names of the estates, as columns.
     """
     old, new = names if names[0] != names[1] else ("before", "after")
     return "\n".join(_night(night, old, new) for night in nights)
