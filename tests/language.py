@@ -316,7 +316,7 @@ def dotted_is_there(dotted: str) -> bool:
     return False
 
 
-_OF_A_CHECKPOINT = {"mqtwin.json", "mqtwin.lock"}  # files, not names of the package
+_OF_A_CHECKPOINT = {"mqtwin.json", "mqtwin.lock", "mqtwin.lease"}  # files, not names of the package
 
 
 def mentions(folder: str) -> Iterator[Offence]:

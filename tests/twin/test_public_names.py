@@ -160,14 +160,14 @@ def test_a_store_that_the_estate_lacks_is_named(tmp_path: Path) -> None:
 
 def public_classes() -> dict[str, type]:
     """Return the classes that users make, get or extend; records have a text below each field instead."""
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for module in (twin, twin.testing, mqtwin.simulation, mqtwin.feeds):
         for value in (getattr(module, name) for name in module.__all__):
             words = re.findall(r"\w+", str(value.__annotations__["return"])) if inspect.isfunction(value) else []
             for own in (value, *(value.__globals__.get(word) for word in words)):
                 if inspect.isclass(own) and own.__module__.startswith("twin."):
-                    found[f"{own.__module__}.{own.__name__}"] = own
-    return found
+                    classes[f"{own.__module__}.{own.__name__}"] = own
+    return classes
 
 
 PUBLIC = public_classes()

@@ -38,7 +38,7 @@ class Page:
         data: its bytes; of a large file a mapped copy, so that it is not in memory.
         name: what complaints call it: the file, the address, topic/partition@offset.
         time: when it was collected, microseconds since 1970, for data without a time of their own; None: not known.
-        headers: of a Kafka record or an HTTP answer, names in lower case.
+        headers: headers of a Kafka record or an HTTP answer, names in lower case.
         before: microseconds since 1970; of a page that is read again after a restart: its events until then were
             returned before. 0: it is new.
         stream: what it continues, a file that grows or records of a partition and key; "": it stands alone.

@@ -59,7 +59,7 @@ def compare(
     recordings: Iterable[str | Path],
     on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> list[ComparedNight]:
-    """Replay recordings under two estates. Puts are asked again, so that each estate decides which are refused.
+    """Replay recordings under two estates. Puts count as requests: each estate refuses its own.
 
     Args:
         old: the estate as it is, or its file.

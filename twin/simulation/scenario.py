@@ -67,7 +67,7 @@ class Scenario(ABC):
         start: event time of its beginning, microseconds since 1970.
         hours: length of the recording, hours of event time.
         length: mean bytes of a message.
-        spread: of the lengths, standard deviation of their logarithm.
+        spread: standard deviation of the logarithm of the lengths.
         noise: of the rates, how much they vary in 10 seconds; 0: a Poisson process.
         wander: of the rates, how much they drift over tens of minutes.
     """

@@ -12,6 +12,7 @@ from tests.support.by_hand import STORE, time_at
 from tests.tools.score.series import Predictions, QueueSeries
 from tests.tools.score.truth import Filling
 from twin.alerts.episodes import Alert
+from twin.conditions import ChangeName
 from twin.records import ROOT, Filler, IncidentRole
 from twin.units import as_text
 
@@ -37,7 +38,7 @@ def predict(*words: tuple[float, float, float, float, float]) -> Predictions:
 
 
 def alert(
-    change: str,
+    change: ChangeName,
     minutes: float,
     alert_id: str,
     *,
