@@ -68,8 +68,8 @@ class Scenario(ABC):
         hours: length of the recording, hours of event time.
         length: mean bytes of a message.
         spread: standard deviation of the logarithm of the lengths.
-        noise: of the rates, how much they vary in 10 seconds; 0: a Poisson process.
-        wander: of the rates, how much they drift over tens of minutes.
+        noise: variation of the rates in 10 seconds; 0: a Poisson process.
+        wander: drift of the rates over tens of minutes.
     """
 
     name: ClassVar[str]
