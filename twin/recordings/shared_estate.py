@@ -21,7 +21,7 @@ from twin.estate.sources import toml_string
 from twin.recordings.pseudonyms import Pseudonyms, moved_plan
 from twin.units import KIB, as_text
 
-KEPT_WORDS = ("platform", "version", "offload", "expand")  # attributes whose texts are MQ's own words and numbers
+KEPT_WORDS = ("platform", "version", "offload", "expand", "policy")  # attributes with words of MQ, or of ours
 NAMES = {"coupling_facility": "coupling facility", "host": "host", "queue_managers": "queue manager"}
 _SECTIONS = {"coupling_facility", "page_set", "queue_file", "uniform_cluster"}
 _HISTORY = "history.json"

@@ -1,8 +1,8 @@
 """The choice of a site, tried on its own recordings: what people get for every price of a needless call.
 
-    >>> tuning = twin.tune(["october.arrow", "november.arrow"], "estate.toml")
-    >>> [(own.needless_per_saved, own.needless, own.missed) for own in tuning.choices]
-    [(0.25, 0, 3), (0.5, 1, 1), (1.0, 1, 0), (1.5, 2, 0), (2.5, 4, 0), (4.0, 7, 0), (8.0, 11, 0)]
+    >>> tuning = twin.tune(["friday.arrow"], "estate.toml", values=[0.5, 1.5])
+    >>> [(own.needless_per_saved, own.in_time, own.missed, own.needless) for own in tuning.choices]
+    [(0.5, 1, 0, 0), (1.5, 1, 0, 0)]
 
 Each recording is played once for each value. The looks ahead, which take most of the time, are made at the first of
 them and kept, so that the numbers are those of a replay with that setting. Pages are judged as in a report.
