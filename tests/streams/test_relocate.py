@@ -189,7 +189,5 @@ def test_what_cannot_be_relocated_is_one_line_and_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(shutil, "copy2", fail)
-    assert (
-        "No space left on device; expected: a folder that may be written" in run(directory, "--output", target)[2]
-    )
+    assert "No space left on device; expected: a folder that may be written" in run(directory, "--output", target)[2]
     assert set(tmp_path.iterdir()) == folders
