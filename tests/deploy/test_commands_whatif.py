@@ -390,7 +390,7 @@ def test_factors_at_the_ends_of_their_range_are_answered(live: LiveTwins, name: 
 def test_numbers_that_lead_beyond_floats_are_refused(
     live: LiveTwins, monkeypatch: pytest.MonkeyPatch, error: Exception
 ):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("deploy.console.answers.what_if", fail)
