@@ -103,7 +103,12 @@ FEEDS = {
     "20 % and levels without depths": Feed(share=0.2, depths=False, facts=False),
     "5 % and levels": Feed(share=0.05),
 }
-DAY = {("structure", "20 % and levels"), ("data set", "levels"), ("page set", "5 % and levels")}
+DAY = {
+    ("structure", "20 % and levels"),
+    ("data set", "levels"),
+    ("data set", "5 % and levels"),
+    ("page set", "5 % and levels"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ MANY = 20  # messages, from which their mean is that of all
 _SPREAD = 0.6  # of the logarithm of lengths of which the mean is known [assumed]
 # Times the pages of their messages that blocks of data sets have: what leaves soon leaves holes [assumed].
 _LOOSE = 1.25
+_BLOCKS = 4.0  # by which data sets have grown, that say as much of who puts as a sample of the puts [assumed]
+_LONGER = 2.0  # times as long as in a sample, or as short, that messages are at most [assumed]
 _QUANTILES = np.array([-1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6])  # of a normal distribution, evenly weighted
 # Of a message in a structure or data set, beside its data: pools.MESSAGE_OVERHEAD and half an element.
 _CONTROL_BYTES = 500
@@ -219,7 +221,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         self._take_out(store)
         known = int(store.scalars[0]["messages"])
         self.length = holding.length or self.length
-        mix = _Mix.make(store, owners, holding, self.length, self._shares_of_owners(owners, holding.blocks))
+        mix = _Mix.make(store, owners, holding, self.length, self._growth(owners, holding.blocks, tick))
         grown = 0.0
         if self.measured_at is not None and 0 < tick - self.measured_at <= _OLD_TICKS:
             grown = holding.messages - self.messages - (known - self.known)
@@ -320,13 +322,14 @@ class Estimate(msgspec.Struct, kw_only=True):
         """Forget when the last measurement was, as the clock of the store has gone back."""
         self.measured_at, self.faded_at = None, 0
 
-    def _shares_of_owners(self, owners: int, blocks: tuple[int, ...]) -> Array:
-        """Return f8[owners], shares of the puts by the growth of their data sets."""
-        before = np.array(self.owners if len(self.owners) == owners else [0.0] * owners)
-        if len(blocks) == owners == len(self.blocks):
-            before = _FADING * before + np.maximum(0, np.subtract(blocks, self.blocks))
-            self.owners = before.tolist()
-        return before if before.sum() > 0 else np.ones(owners)
+    def _growth(self, owners: int, blocks: tuple[int, ...], tick: int) -> Array:
+        """Return f8[owners], blocks by which data sets have grown, half of those of a quarter of an hour ago."""
+        growth = np.array(self.owners if len(self.owners) == owners else [0.0] * owners)
+        if self.measured_at is not None and len(blocks) == owners == len(self.blocks):
+            growth *= 0.5 ** (max(0, tick - self.measured_at) / meters.QUARTER_TICKS)
+            growth += np.maximum(0, np.subtract(blocks, self.blocks))
+            self.owners = growth.tolist()
+        return growth
 
     def _fade(self, store: layout.Store, tick: int) -> None:
         """Fade the unseen puts as `kernels.meters.fade_puts` has faded all: those of structures."""
@@ -375,7 +378,7 @@ class _Mix(NamedTuple):
     pages: Array
 
     @classmethod
-    def make(cls, store: layout.Store, owners: int, holding: Holding, length: float, by_blocks: Array) -> Self:
+    def make(cls, store: layout.Store, owners: int, holding: Holding, length: float, growth: Array) -> Self:
         """Return the mix of the puts that are known; without a sample of them that of the measured mean length.
 
         Args:
@@ -383,7 +386,7 @@ class _Mix(NamedTuple):
             owners: data sets, or queue managers that put.
             holding: what was measured.
             length: mean length, bytes; 0: not known.
-            by_blocks: f8[owners], shares of the puts by the growth of data sets.
+            growth: f8[owners], blocks by which data sets have grown of late.
         """
         known = store.stocks[CLASSES : (owners + 1) * CLASSES].reshape(owners, CLASSES)
         sizes = known["puts"].sum(0)
@@ -399,8 +402,13 @@ class _Mix(NamedTuple):
             sizes = sizes / sizes.sum()
             if holding.each and usual > 0:  # the mean of all says more than that of a sample
                 space *= holding.each / usual
+            elif holding.length:
+                longer = min(_LONGER, max(1 / _LONGER, holding.length / mean_length(1.0, usual, 0.0)))
+                space, pages = longer * space, longer * pages
+            by_owner = growth + _BLOCKS * by_owner / by_owner.sum()  # what is put may not be what stays
             return cls(sizes, by_owner / by_owner.sum(), space, pages)
         sizes, space, pages = np.zeros((3, CLASSES))
+        by_owner = growth if growth.sum() > 0 else np.ones(owners)
         spread = np.exp(_SPREAD * _QUANTILES)
         for own in ((length or USUAL_LENGTH) * spread / spread.mean()).tolist():
             size = int(meters.class_of(int(own)))
@@ -408,7 +416,7 @@ class _Mix(NamedTuple):
             space[size] += holding.each or float(pools.elements_of(int(own)))
             pages[size] += _LOOSE * max(1.0, np.ceil(own / PAGE_BYTES))
         return cls(
-            sizes / sizes.sum(), by_blocks / by_blocks.sum(), space / np.maximum(sizes, 1), pages / np.maximum(sizes, 1)
+            sizes / sizes.sum(), by_owner / by_owner.sum(), space / np.maximum(sizes, 1), pages / np.maximum(sizes, 1)
         )
 
     def puts(self, number: float) -> list[Share]:
