@@ -180,7 +180,6 @@ def _policies(estate: Estate, names: Pseudonyms) -> Iterator[tuple[str, str]]:
             by_policy.setdefault(names.replacement("policy", store.cfrm_policy), []).append(
                 f"  STRUCTURE NAME({short}) SIZE({size})"
             )
-    first = next(iter(by_policy), names.replacement("policy", "none"))
     for store in estate.stores.values():
         if not isinstance(store, CouplingFacility):
             continue
@@ -191,6 +190,7 @@ def _policies(estate: Estate, names: Pseudonyms) -> Iterator[tuple[str, str]]:
             space = f" DUMPSPACE({store.dump_space // KIB})" if store.dump_space else ""
             lines.insert(0, f"  CF NAME({own}){space}")
         if lines:
+            first = next(iter(by_policy), None) or names.replacement("policy", "no policy")
             by_policy.setdefault(first, []).extend(lines)
     for policy, lines in by_policy.items():
         yield policy, "\n".join(("DATA TYPE(CFRM)", f"DEFINE POLICY NAME({policy})", *sorted(lines), ""))
