@@ -49,7 +49,7 @@ live-life: $(MADE)/bench $(MADE)/test  ## run the collector of the REST interfac
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.tools.score $(LOADS:%=--loads %) $(ARGS)
 
-matrix: $(MADE)/matrix                       ## run some tests on each Python here with the lowest and the highest pins; ARGS="--python 3.12"
+matrix: $(MADE)/matrix                       ## run some tests on each Python here with the lowest and the highest pins, and those of the base without extras; ARGS="--pins base"
 	$(BIN)/python -m tests.tools.release.matrix $(ARGS)
 
 release-check: setup                         ## run all that a release must pass, print a table; ARGS="--only lint,docs" for some
