@@ -58,9 +58,10 @@ release-check: setup                         ## run all that a release must pass
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
-commands: $(MADE)/test                       ## write docs/commands.md again, by the help of the commands, and docs/llms.txt
+commands: $(MADE)/test                       ## write docs/commands.md again, by the help of the commands, docs/llms.txt and docs/demo.html
 	$(BIN)/python -m docs.make_commands
 	$(BIN)/python -m docs.make_llms
+	$(BIN)/python -m docs.make_demo page
 
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas

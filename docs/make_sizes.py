@@ -35,17 +35,17 @@ _TOTALS = {
 
 def packages(requirement: str) -> set[str]:
     """Return the names of all that a requirement brings, by the metadata of this environment."""
-    found: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     todo = [Requirement(requirement)]
     while todo:
-        wanted = todo.pop()
-        name = canonicalize_name(wanted.name)
-        for extra in {"", *wanted.extras}:
-            if (name, extra) not in found:
-                found.add((name, extra))
-                needed = map(Requirement, importlib.metadata.requires(name) or ())
-                todo += [own for own in needed if own.marker is None or own.marker.evaluate({"extra": extra})]
-    return {name for name, _ in found}
+        needed = todo.pop()
+        name = canonicalize_name(needed.name)
+        for extra in {"", *needed.extras}:
+            if (name, extra) not in names:
+                names.add((name, extra))
+                others = map(Requirement, importlib.metadata.requires(name) or ())
+                todo += [own for own in others if own.marker is None or own.marker.evaluate({"extra": extra})]
+    return {name for name, _ in names}
 
 
 def measure(names: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -96,8 +96,8 @@ def passages() -> list[Passage]:
 
 def _row(name: str, part: str, sizes: Iterable[tuple[int, int]]) -> str:
     fetched, on_disk = map(sum, zip(*sizes, strict=True))
-    shown = f"`{part}`" if part in SETS else part
-    return f"| {name} | {shown} | {_megabytes(fetched)} | {_megabytes(on_disk)} |"
+    label = f"`{part}`" if part in SETS else part
+    return f"| {name} | {label} | {_megabytes(fetched)} | {_megabytes(on_disk)} |"
 
 
 def _megabytes(size: int) -> str:

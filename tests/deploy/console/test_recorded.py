@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from deploy.console.recorded import NIGHT, read_story, recorded_page, serve_page
-from docs.make_site import on_post_build
+from docs.make_demo import PAGE
 from tests.support.chromium import CHROMIUM
 
 ROOT = Path(__file__).parents[3]
@@ -114,8 +114,8 @@ def test_the_command_tells_the_night_without_a_kernel(head: str, words: list[str
 
 def test_in_a_terminal_one_key_shows_what_would_have_helped_and_another_the_way_to_files_of_ones_own():
     with in_terminal(IN_FRONT + AT_ONCE) as (_, terminal, until):
-        told = until("the first put to QSG1/APP3 is refused with 2192 h: what would have helped")
-        assert ADVICE not in told and YOUR_OWN not in told
+        printed = until("the first put to QSG1/APP3 is refused with 2192 h: what would have helped")
+        assert ADVICE not in printed and YOUR_OWN not in printed
         os.write(terminal, b"xh")
         assert YOUR_OWN not in until(f"{ADVICE} As of")
         os.write(terminal, b"F")
@@ -150,14 +150,9 @@ def test_piped_the_page_stays_and_both_are_lines():
     assert any(line.startswith(ADVICE) for line in lines) and f"  {YOUR_OWN}\n" in lines
 
 
-def test_the_site_has_the_page(tmp_path: Path):
-    class Config:
-        site_dir, docs_dir = str(tmp_path / "1.0"), str(tmp_path / "docs")
-
-    (tmp_path / "1.0").mkdir()
-    (tmp_path / "1.0" / "index.html").touch()
-    on_post_build(Config())
-    assert (tmp_path / "1.0" / "demo.html").read_text(encoding="utf-8") == recorded_page()
+def test_the_docs_have_the_page():
+    """`python -m docs.make_demo page` writes it, as does `make commands`."""
+    assert PAGE.read_text(encoding="utf-8") == recorded_page()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
