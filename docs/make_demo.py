@@ -67,7 +67,7 @@ def _night(timeline: Timeline, past: PastTwins) -> Night:
     parts: dict[bytes, int] = {}
     begin = max(time for time in times if time <= page - BEFORE_S)
     moments = msgspec.to_builtins(past.moments) | {
-        "name": "a recorded night",
+        "name": "of a night",
         "times": times,
         "first": begin,
         "plays": True,
@@ -91,7 +91,7 @@ def _span_s(past: PastTwins) -> int:
 
 def _moment(past: PastTwins, time: float, parts: dict[bytes, int]) -> Screen:
     """Return what the page shows of a moment; stores and incidents as places in the parts, which most moments share."""
-    extra = {"clients": 1, "what_if": True, "recording": "a recorded night", "has_past": True, "takes_notes": False}
+    extra = {"clients": 1, "what_if": True, "recording": "of a night", "has_past": True, "takes_notes": False}
     content = msgspec.json.decode(past.model_at(time).changes(0, extra)[1], type=dict[str, msgspec.Raw])
     places = {
         name: [
