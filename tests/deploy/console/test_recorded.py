@@ -109,7 +109,7 @@ def test_the_command_tells_the_night_without_a_kernel(head: str, words: list[str
     assert [line for line in done.stdout.splitlines() if line.startswith("2026-")] == [
         line.text for line in read_story().lines
     ]
-    assert "What would have helped." in done.stdout and "mqtwin start monday.smf" in done.stdout
+    assert ADVICE in done.stdout and YOUR_OWN in done.stdout
 
 
 def test_in_a_terminal_one_key_shows_what_would_have_helped_and_another_the_way_to_files_of_ones_own():
