@@ -1,6 +1,6 @@
 """The base alone: the packages of the extra `stream` hidden, as where they are missing, by `hide`.
 
-`pytest -p tests.support.base` runs the tests of the base, which are those that import none of these packages: a file
+`pytest -p tests.support.base` runs the tests of the base, which are those that import no package of an extra: a file
 that does is skipped, and so is a test that does while it runs, or that runs a command which does. `make matrix` runs
 them in an environment without the extras.
 """
@@ -16,6 +16,8 @@ import pytest
 
 from deploy import cli
 from deploy.cli import STREAM_PACKAGES
+
+OF_EXTRAS = STREAM_PACKAGES | {"authlib", "joserfc"}  # those of sign-in; the tests' tools have the rest
 
 
 class _Finder:
@@ -52,9 +54,14 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
-    """Skip a file that imports one of the packages."""
+    """Skip a file that imports one of the packages, and a folder whose fixtures do."""
     report = yield
-    return _skipped(report, report.call.excinfo, collector)
+    report = _skipped(report, report.call.excinfo, collector)
+    if report.skipped:  # whoever imports this file has to fail for the same reason, not for half a module
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__file__", None) == str(collector.path):
+                del sys.modules[name]
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,9 +82,9 @@ def _skipped(
 
 def _lacked(error: BaseException | None) -> str:
     """Return the package that an import asked for in vain; "": an error has another reason."""
-    while isinstance(error, (ImportError, pytest.Collector.CollectError)):
-        package = (getattr(error, "name", None) or "").partition(".")[0]
-        if package in STREAM_PACKAGES:
+    while error is not None:
+        package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+        if package in OF_EXTRAS:
             return package
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (error.__context__ if isinstance(error, ImportError) else None)
     return ""
