@@ -49,7 +49,7 @@ live-life: $(MADE)/bench $(MADE)/test  ## run the collector of the REST interfac
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.tools.score $(LOADS:%=--loads %) $(ARGS)
 
-matrix: $(MADE)/matrix                       ## run some tests on each Python here with the lowest and the highest pins; ARGS="--python 3.12"
+matrix: $(MADE)/matrix                       ## run some tests on each Python here with the lowest and the highest pins, and those of the base without extras; ARGS="--pins base"
 	$(BIN)/python -m tests.tools.release.matrix $(ARGS)
 
 release-check: setup                         ## run all that a release must pass, print a table; ARGS="--only lint,docs" for some
@@ -58,9 +58,10 @@ release-check: setup                         ## run all that a release must pass
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
-commands: $(MADE)/test                       ## write docs/commands.md again, by the help of the commands, and docs/llms.txt
+commands: $(MADE)/test                       ## write docs/commands.md again, by the help of the commands, docs/llms.txt and docs/demo.html
 	$(BIN)/python -m docs.make_commands
 	$(BIN)/python -m docs.make_llms
+	$(BIN)/python -m docs.make_demo page
 
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas

@@ -1,12 +1,14 @@
-"""`python -m docs.make_demo`: the night of `mqtwin demo --recorded` and of demo.html, in the package of the console.
+"""`python -m docs.make_demo`: the night of `mqtwin demo --recorded`, in the package of the console, and docs/demo.html.
 
 The three structures of the live demo, played once: what the console shows of each minute, usage over the night, answers
-to what-if at some moments with one change each, and what would have helped. It takes some minutes.
+to what-if at some moments with one change each, and what would have helped. It takes some minutes. With `page` it
+writes the page alone, of that night and the files of the console as they are.
 """
 
 from __future__ import annotations
 
 import gzip
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import msgspec
 
 from deploy.console.answers import WhatIfAnswer
 from deploy.console.past import PastTwins
-from deploy.console.recorded import NIGHT, Line, Night, Screen, whatif_key
+from deploy.console.recorded import NIGHT, Line, Night, Screen, recorded_page, whatif_key
 from kernels.clock import SECOND
 from twin.conditions import ELEMENTS, ENTRIES, FULL, Condition
 from twin.errors import MqtwinError
@@ -26,6 +28,7 @@ from twin.records import AlertRecord, Change, Incidents, read_alert_record
 from twin.simulation import SideBySide, side_by_side_estate_text, simulate
 from twin.units import as_local
 
+PAGE = Path(__file__).with_name("demo.html")
 SEED = 1
 STEP_S = 120
 BEFORE_S = 20 * 60  # of play, before the first page about the structure that fills first
@@ -34,7 +37,13 @@ TRAFFIC = {"puts": (0.5, 2.0), "gets": (0.5, 2.0), "lengths": (0.5,)}
 
 
 def main() -> None:
-    """Write the night."""
+    """Write the night, unless the page alone is asked for, and the page."""
+    if sys.argv[1:] != ["page"]:
+        _write_night()
+    PAGE.write_text(recorded_page(), encoding="utf-8")
+
+
+def _write_night() -> None:
     with tempfile.TemporaryDirectory() as folder:
         described, recording = Path(folder) / "estate.toml", Path(folder) / "night.arrow"
         described.write_text(side_by_side_estate_text(), encoding="utf-8")
@@ -58,7 +67,7 @@ def _night(timeline: Timeline, past: PastTwins) -> Night:
     parts: dict[bytes, int] = {}
     begin = max(time for time in times if time <= page - BEFORE_S)
     moments = msgspec.to_builtins(past.moments) | {
-        "name": "a recorded night",
+        "name": "of a night",
         "times": times,
         "first": begin,
         "plays": True,
@@ -82,7 +91,7 @@ def _span_s(past: PastTwins) -> int:
 
 def _moment(past: PastTwins, time: float, parts: dict[bytes, int]) -> Screen:
     """Return what the page shows of a moment; stores and incidents as places in the parts, which most moments share."""
-    extra = {"clients": 1, "what_if": True, "recording": "a recorded night", "has_past": True, "takes_notes": False}
+    extra = {"clients": 1, "what_if": True, "recording": "of a night", "has_past": True, "takes_notes": False}
     content = msgspec.json.decode(past.model_at(time).changes(0, extra)[1], type=dict[str, msgspec.Raw])
     places = {
         name: [

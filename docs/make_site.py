@@ -12,8 +12,6 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.console.recorded import recorded_page
-
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.pages import Page
@@ -52,9 +50,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Copy the texts of the pages, which llms.txt names, write the recorded night, and list the versions."""
+    """Copy the texts of the pages, which llms.txt names, and list the versions."""
     site = Path(config.site_dir)
-    (site / "demo.html").write_text(recorded_page(), encoding="utf-8")
     for page in Path(config.docs_dir).glob("*.md"):
         shutil.copy(page, site)
     if not _serves[0]:

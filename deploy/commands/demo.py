@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
 import sys
 import tempfile
+import termios
 import threading
 import time
+import tty
 import webbrowser
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +24,7 @@ from cyclopts.validators import Number
 from deploy.console import DEFAULT_PORT
 from deploy.options.common import MAX_SECONDS, Flag
 from deploy.options.files import OutputFolder
-from deploy.show.document import Table, Text
+from deploy.show.document import Items, Table, Text
 from deploy.show.terminal import command_line, show
 from streams.host.signals import StopRequestedError, raise_on_stop
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:  # they need Kafka and Spark, which a recorded night does not
     from deploy.demo import DemoRun
 
 _SPEED = 300  # of the recorded night: the speed at which its page begins to play
+_KEYS = "h: what would have helped   f: your own files   Ctrl-C: the end"
 _YOUR_OWN = (
     ("your own files", "mqtwin start monday.smf qm01.joblog policy.txt"),
     (
@@ -52,7 +58,8 @@ def demo(
     Runs a broker and the streaming job. At the end it prints when the forecast's alert opened, how fixed lines at
     80 and 85 % would have done in the same run, and commands to try next. On a terminal the page stays until Enter is
     pressed. The exit status is 0 if the alert opened before the first 2192. With --recorded, and without Kafka and
-    Spark, the page plays a recorded night of these structures.
+    Spark, the page plays a recorded night of these structures; on a terminal one key shows what would have helped,
+    another how to begin with files of your own.
 
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
@@ -75,30 +82,93 @@ def _show_recorded(port: int | None, *, opens: bool) -> int:
     story = read_story()
     try:
         with raise_on_stop(), nullcontext("") if port is None else serve_page(port) as address:
-            if address:
-                print(f"console {address}", flush=True)
-                print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if address and opens:
+            if not address:
+                _tell(story, pause=lambda _: None)
+                _show_all(story)
+                return 0
+            print(f"console {address}", flush=True)
+            print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+            if opens:
                 webbrowser.open(address)
-            _tell(story, is_paced=bool(address))
-            if address:
+            terminal = _terminal()
+            if terminal is None:
+                _tell(story, pause=lambda seconds: time.sleep(max(0.0, seconds)))
+                _show_all(story)
                 threading.Event().wait()
+            else:
+                _tell_with_keys(story, terminal)
     except StopRequestedError:
         pass
     return 0
 
 
-def _tell(story: Story, *, is_paced: bool) -> None:
-    """Print the lines, each when the page shows its moment, then what would have helped, and what to try next."""
+def _tell(story: Story, pause: Callable[[float], None]) -> None:
+    """Print the lines, each when the page shows its moment. pause: waits for seconds, of which none may be left."""
     began = time.monotonic()
     for line in story.lines:
-        if is_paced:
-            time.sleep(max(0.0, began + (line.time - story.moments.first) / _SPEED - time.monotonic()))
-        print(line.text, flush=True)
-    advice = next(iter(story.advice.values()))
-    print(f"\nWhat would have helped. {advice.note}")
-    for plan in advice.plans:
-        print(f"  {plan.title}: {'; '.join(step.text for step in plan.steps)}")
+        pause(began + (line.time - story.moments.first) / _SPEED - time.monotonic())
+        show(Text(line.text))
+        sys.stdout.flush()
+
+
+def _tell_with_keys(story: Story, terminal: int) -> None:
+    """Print the lines, and at a key more, until a stop signal. terminal: descriptor of the terminal of the keys."""
+    answers = {"h": lambda: _show_advice(story), "f": _show_your_own}
+
+    def answer_keys(seconds: float | None) -> None:
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while (left := None if deadline is None else deadline - time.monotonic()) is None or left > 0:
+            if select.select([terminal], [], [], left)[0]:
+                key = os.read(terminal, 1).decode("ascii", "replace").lower()
+                if key in answers:
+                    answers[key]()
+                    print(f"\n{_KEYS}", file=sys.stderr, flush=True)
+
+    with _keys_one_by_one(terminal):
+        print(_KEYS, file=sys.stderr, flush=True)
+        _tell(story, answer_keys)
+        print(f"\n{_KEYS}", file=sys.stderr, flush=True)
+        answer_keys(None)
+
+
+def _terminal() -> int | None:
+    """Return the terminal that somebody looks at and whose keys this program gets; None: there is none."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    terminal = sys.stdin.fileno()
+    try:
+        return terminal if os.tcgetpgrp(terminal) == os.getpgrp() else None  # not in the background
+    except OSError:  # the terminal of another session
+        return None
+
+
+@contextmanager
+def _keys_one_by_one(terminal: int) -> Iterator[None]:
+    """Have a terminal hand on each key at once and show none, and Ctrl-C as ever; afterwards as before."""
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _show_all(story: Story) -> None:
+    _show_advice(story)
+    _show_your_own()
+
+
+def _show_advice(story: Story) -> None:
+    """Print what would have helped, as the night has it."""
+    name, advice = next(iter(story.advice.items()))
+    show(Text(""), Text(f"What would have helped {name.partition('|')[0]}. {advice.note}"))
+    plans = [f"{plan.title}: {'; '.join(step.text for step in plan.steps)}" for plan in advice.plans]
+    show(Items(plans, indent=2))
+    sys.stdout.flush()
+
+
+def _show_your_own() -> None:
+    """Print the commands for a site's own files and queue managers."""
     print("\nTo try next:")
     for text, command in _YOUR_OWN:
         print(f"\n  # {text}\n  {command}")

@@ -1,6 +1,6 @@
 """A recorded night as one page: the console with all that it shows of it, without a server and without a kernel.
 
-`mqtwin demo --recorded` serves it, and the site of the docs has it as demo.html. What the page asks for is answered by
+`mqtwin demo --recorded` serves it, and it is docs/demo.html. What the page asks for is answered by
 `static/recorded.js`, out of the night that stands in the page; `python -m docs.make_demo` makes the night.
 """
 

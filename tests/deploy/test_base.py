@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import re
 import subprocess
 import sys
 import tomllib
@@ -91,6 +92,26 @@ def test_what_the_user_fixed_is_of_the_project():
     names = {Requirement(text).name for text in required}
     assert {"pyspark", "kafka-python", "confluent-kafka", "numba", "pyarrow"} <= names
     assert PROJECT["optional-dependencies"]["all"] == ["mqtwin[stream,java,mcp,oidc,pictures]"]
+
+
+def test_tests_of_the_base_are_those_that_import_none_of_these_packages(tmp_path: Path):
+    head = "from deploy.cli import main\n"
+    files = {
+        "here": "def test_without(): pass",
+        "file": "import pyspark\nNAME = 1\ndef test_of_the_file(): pass",
+        "from_it": "from test_file import NAME\ndef test_of_another(): pass",
+        "inside": "def test_inside(): import streams.kafka.clients",
+        "command": head + "def test_command(): main(['broker'])",
+        "wrong": head + "def test_wrong(): assert main(['broke']) == 0",
+    }
+    for name, text in files.items():
+        (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")
+    options = ["-p", "no:cacheprovider", "-q", "-c", "/dev/null", "--rootdir", str(tmp_path), "--import-mode=importlib"]
+    alone = ["-p", "tests.support.base", "-rs", "-o", f"pythonpath={tmp_path}"]
+    command = [sys.executable, "-m", "pytest", *options, *alone, str(tmp_path)]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert "1 failed, 1 passed, 4 skipped" in printed, printed
+    assert len(re.findall(r"^SKIPPED .*: needs (?:pyspark|confluent_kafka)$", printed, re.MULTILINE)) == 4
 
 
 def test_the_library_replays_asks_and_advises(estate: str, recording: str):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import select
+import signal
 import subprocess
 import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -12,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from deploy.console.recorded import NIGHT, read_story, recorded_page, serve_page
-from docs.make_site import on_post_build
+from docs.make_demo import PAGE
 from tests.support.chromium import CHROMIUM
 
 ROOT = Path(__file__).parents[3]
@@ -26,6 +33,42 @@ status = main(sys.argv[1:])
 print("loaded:", *sorted({"numba", "pyarrow", "pyspark", "confluent_kafka"} & sys.modules.keys()))
 sys.exit(status)
 """
+AT_ONCE = """
+import sys
+from deploy.cli import main
+from deploy.commands import demo
+demo._SPEED = 1e9
+sys.exit(main(["demo", "--recorded"]))
+"""
+IN_FRONT = "import fcntl, termios\nfcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"  # as a shell starts it in a terminal
+ADVICE, YOUR_OWN = "What would have helped QSG1/APP2.", "mqtwin start monday.smf qm01.joblog policy.txt"
+PATIENCE_S = 60.0
+
+
+@contextmanager
+def in_terminal(program: str) -> Iterator[tuple[subprocess.Popen[bytes], int, Callable[[str], str]]]:
+    """A program in a terminal of its own: the process, the terminal, and what waits until a text is printed."""
+    terminal, side = os.openpty()
+    before = termios.tcgetattr(side)
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=side, stdout=side, stderr=side, start_new_session=True)
+
+    def until(text: str) -> str:
+        printed, deadline = "", time.monotonic() + PATIENCE_S
+        while text not in " ".join(printed.split()):
+            assert select.select([terminal], [], [], deadline - time.monotonic())[0], printed
+            printed += os.read(terminal, 65536).decode()
+        return " ".join(printed.split())
+
+    try:
+        yield process, terminal, until
+        assert process.wait(PATIENCE_S) == 0
+        assert termios.tcgetattr(side) == before
+    finally:
+        process.kill()
+        process.wait()
+        os.close(side)
+        os.close(terminal)
 
 
 def test_the_page_loads_nothing_and_is_small():
@@ -66,17 +109,50 @@ def test_the_command_tells_the_night_without_a_kernel(head: str, words: list[str
     assert [line for line in done.stdout.splitlines() if line.startswith("2026-")] == [
         line.text for line in read_story().lines
     ]
-    assert "What would have helped." in done.stdout and "mqtwin start monday.smf" in done.stdout
+    assert ADVICE in done.stdout and YOUR_OWN in done.stdout
 
 
-def test_the_site_has_the_page(tmp_path: Path):
-    class Config:
-        site_dir, docs_dir = str(tmp_path / "1.0"), str(tmp_path / "docs")
+def test_in_a_terminal_one_key_shows_what_would_have_helped_and_another_the_way_to_files_of_ones_own():
+    with in_terminal(IN_FRONT + AT_ONCE) as (_, terminal, until):
+        printed = until("the first put to QSG1/APP3 is refused with 2192 h: what would have helped")
+        assert ADVICE not in printed and YOUR_OWN not in printed
+        os.write(terminal, b"xh")
+        assert YOUR_OWN not in until(f"{ADVICE} As of")
+        os.write(terminal, b"F")
+        until(YOUR_OWN)
+        os.write(terminal, b"\x03")
 
-    (tmp_path / "1.0").mkdir()
-    (tmp_path / "1.0" / "index.html").touch()
-    on_post_build(Config())
-    assert (tmp_path / "1.0" / "demo.html").read_text(encoding="utf-8") == recorded_page()
+
+def test_a_key_is_answered_while_the_night_plays():
+    with in_terminal(IN_FRONT + AT_ONCE.replace("1e9", "1e-3")) as (process, terminal, until):
+        until("Ctrl-C: the end")
+        os.write(terminal, b"h")
+        assert "2026-11-20 02:31" not in until(ADVICE)
+        process.send_signal(signal.SIGTERM)
+
+
+def test_of_a_terminal_that_another_program_has_no_key_is_taken():
+    with in_terminal(AT_ONCE) as (process, _, until):
+        assert "Ctrl-C: the end" not in until(YOUR_OWN)
+        process.send_signal(signal.SIGTERM)
+
+
+def test_piped_the_page_stays_and_both_are_lines():
+    command = [sys.executable, "-c", AT_ONCE]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        lines = []
+        while not lines or "--once" not in lines[-1]:
+            lines.append(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == ""
+    assert process.returncode == 0
+    assert any(line.startswith(ADVICE) for line in lines) and f"  {YOUR_OWN}\n" in lines
+
+
+def test_the_docs_have_the_page():
+    """`python -m docs.make_demo page` writes it, as does `make commands`."""
+    assert PAGE.read_text(encoding="utf-8") == recorded_page()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")

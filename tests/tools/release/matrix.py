@@ -1,10 +1,11 @@
 """`make matrix`: the ranges of `pyproject.toml`, held on each supported Python of this machine.
 
 For each Python, once with the lowest and once with the highest version of each direct dependency that its range allows,
-an environment is made with uv in `build/matrix`, and tests of model, kernels, commands, feeds and stream run in it. The
-tools of the tests stay at the versions of `constraints.txt`. Only pyspark is built from its source archive: where a
-version has no wheel for a Python, the next one that has is the lowest. What uv fetches and builds, 8 GB in a run, is
-kept until its end only, and so is the environment of a cell that passed.
+an environment is made with uv in `build/matrix`, and tests of model, kernels, commands, feeds and stream run in it. A
+third one, `base`, has no extra: neither Spark nor pandas nor a client of Kafka. It runs all tests that do without them
+(`tests.support.base`). The tools of the tests stay at the versions of `constraints.txt`. Only pyspark is built from its
+source archive: where a version has no wheel for a Python, the next one that has is the lowest. What uv fetches and
+builds, 8 GB in a run, is kept until its end only, and so is the environment of a cell that passed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "build" / "matrix"
 CACHE = FOLDER / "cache"  # uv's: it would keep a Spark of 1.4 GB for each environment
-PINS = {"lowest": "lowest-direct", "highest": "highest"}
+BASE = "base"  # the highest pins, without the extras
+PINS = {"lowest": "lowest-direct", "highest": "highest", BASE: "highest"}
 # Each reaches dependencies that no other does: pictures, HTTP, jars, both Kafka clients, spans, Spark with a broker.
 TESTS = (
     "tests/domain/test_known.py",
@@ -62,7 +64,7 @@ class Cell:
 
     Args:
         python: minor version.
-        pins: `lowest` or `highest`.
+        pins: `lowest`, `highest` or `base`.
         result: `passed`, `failed` or `skipped`.
         what: number of tests, or why they failed or were skipped.
         seconds: duration.
@@ -127,6 +129,9 @@ class _Environment:
         self._name = f"{minor}-{pins}"
         self._python = python
         self._resolution = PINS[pins]
+        self._extras = [] if pins == BASE else ["--all-extras"]
+        alone = ["-m", "not nightly and not system", "-p", "tests.support.base", "tests"]
+        self._tests = alone if pins == BASE else ["-m", "not nightly", *TESTS]
         self.folder = FOLDER / self._name
         self._log = FOLDER / f"{self._name}.log"
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -135,15 +140,15 @@ class _Environment:
     def test(self) -> str:
         """Return pytest's last line. Raises BrokenCellError."""
         own = self._make()
-        command = [str(own), "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "-m", "not nightly"]
+        command = [str(own), "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider"]
         # A warning is an error with the versions of constraints.txt; others may deprecate what these do not.
-        return self._run([*command, "-W", "default", *TESTS], "tests")
+        return self._run([*command, "-W", "default", *self._tests], "tests")
 
     def _make(self) -> Path:
         uv = str(Path(sys.executable).with_name("uv"))
         own = self.folder / "bin" / "python"
         direct, rest, everything = (FOLDER / f"{self._name}.{part}.txt" for part in ("direct", "rest", "all"))
-        compiled = [uv, "pip", "compile", "pyproject.toml", "--all-extras", *_WHEELS, "--python", str(self._python)]
+        compiled = [uv, "pip", "compile", "pyproject.toml", *self._extras, *_WHEELS, "--python", str(self._python)]
         compiled += ["--quiet", "--no-annotate", "--no-header", "--output-file"]
         self._run([*compiled, str(direct), "--resolution", self._resolution], "resolution")
         constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")

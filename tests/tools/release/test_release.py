@@ -161,6 +161,25 @@ def test_what_the_matrix_fetches_and_builds_does_not_stay(monkeypatch, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["3.12-lowest"], "that of the failure"
 
 
+@pytest.mark.parametrize(("pins", "alone"), [("highest", False), (matrix.BASE, True)])
+def test_a_cell_of_the_base_has_no_extra_and_runs_the_tests_that_do_without(monkeypatch, tmp_path, pins, alone):
+    monkeypatch.setattr(matrix, "FOLDER", tmp_path)
+    commands = []
+
+    def work(command, **_):
+        commands.append(command)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+        if "compile" in command:
+            Path(command[command.index("--output-file") + 1]).write_text("", encoding="utf-8")
+        return subprocess.CompletedProcess(command, 0, "1 passed")
+
+    monkeypatch.setattr(matrix.subprocess, "run", work)
+    assert matrix.run_cell("3.11", Path(sys.executable), pins).result == "passed"
+    assert {"--all-extras" in command for command in commands if "compile" in command} == {not alone}
+    assert ("tests.support.base" in commands[-1], commands[-1][-1] == "tests") == (alone, alone)
+
+
 def test_the_tests_of_the_matrix_are_there():
     assert not [path for path in matrix.TESTS if not (ROOT / path).exists()]
 
