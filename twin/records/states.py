@@ -26,6 +26,7 @@ from twin.records.bounds import (
     MeasuredSetPages,
     Number,
     Share,
+    Text,
     Time,
 )
 from twin.units import as_local, event_time
@@ -293,6 +294,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the store, the key of the record."""
     kind: str
     """structure, page_set, queue_file, coupling_facility, uniform_cluster or queue_manager."""
+    site: Text | UnsetType = UNSET
+    """[Site](estate.md#site) of the job's estate; absent: it has no name."""
     time: Time | None
     """Latest event time; null before the first event."""
     messages: MeasuredMessages | None

@@ -212,6 +212,7 @@ class StoreKind(ABC):
             **counters,
             store=self.name,
             kind=self.kind,
+            site=self.estate.site.name or UNSET,
             time=None if clock_us == layout.NEVER else as_text(clock_us),
             messages=held + (0 if is_estimate else left),
             messages_estimated=left if is_estimate else 0,
