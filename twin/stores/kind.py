@@ -217,7 +217,7 @@ class StoreKind(ABC):
             messages=held + (0 if is_estimate else left),
             messages_estimated=left if is_estimate else 0,
             expired_held=int(expiry.count_expired(arrays)) if expiring else 0,
-            queues=deepest(arrays.queues[: len(queues)], queues, self.readers, clock_us),
+            queues=deepest(arrays.queues[: len(queues)], queues, self.readers, clock_us, self.began),
             baseline=baseline,
             measured=tuple(self.drift.measured),
             drift_pct=self.drift.pct,
