@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.answers import Answers
 from deploy.console.identity import UNNAMED, Identity, NotSignedInError, Person, Role, SignIn, needed_role
-from deploy.console.model import ConsoleModel, Shown
+from deploy.console.model import ConsoleModel, PageModel
 from deploy.console.past import Past, seconds_of
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
@@ -109,7 +109,7 @@ class ConsoleState:
         is_stopping: set when the server ends, so that the streams do.
     """
 
-    model: Shown
+    model: PageModel
     hosts: Sequence[str]
     token: str | None = None
     is_tls: bool = False

@@ -89,7 +89,12 @@ class _Entry:
 
 
 class _StoreEntry(_Entry):
-    """The summary of a store. urgency: the largest one comes first; severity: of its worst open incident, or ""."""
+    """The summary of a store.
+
+    Attributes:
+        urgency: number by which it is sorted, the largest one first.
+        severity: severity of its worst open incident; "": none is open.
+    """
 
     def __init__(self, content: Mapping[str, object], version: int, urgency: float, severity: str) -> None:
         super().__init__(content, version)
@@ -198,8 +203,8 @@ class _NoteBook:
         return own
 
 
-class Shown(ABC):
-    """What a stream of events is about.
+class PageModel(ABC):
+    """The content of a page, and its changes.
 
     Attributes:
         epoch: id of this model; versions of another one mean nothing here.
@@ -241,7 +246,7 @@ class Shown(ABC):
         """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
 
 
-class ConsoleModel(Shown):
+class ConsoleModel(PageModel):
     """The content of the page. Its methods may be called from several threads.
 
     Args:
@@ -515,7 +520,7 @@ class ConsoleModel(Shown):
         return self._site[1]
 
     def most_urgent(self, number: int) -> list[msgspec.Raw]:
-        """Return the summaries of the most urgent stores, the first one first. number: at most so many."""
+        """Return the summaries of the most urgent stores, the first one first, at most a number of them."""
         with self._lock:
             return [own.encoded for own in heapq.nlargest(number, self._stores.values(), key=attrgetter("urgency"))]
 

@@ -27,7 +27,7 @@ from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
 from deploy.console.app import Answer, ConsoleState, Tools, new_app
 from deploy.console.identity import Identity, Proxy
-from deploy.console.model import ConsoleModel, Shown
+from deploy.console.model import ConsoleModel, PageModel
 from deploy.console.past import Past
 from twin.errors import MqtwinError, UsageError
 from twin.outputs import read_secret
@@ -257,7 +257,7 @@ class ConsoleServer:
 
     def __init__(
         self,
-        model: Shown,
+        model: PageModel,
         listen: Listen,
         answers: Answers | None = None,
         past: Past | None = None,

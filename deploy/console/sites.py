@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from deploy.console.model import ConsoleModel, Shown
+from deploy.console.model import ConsoleModel, PageModel
 from twin.records import ResourceForecast
 from twin.records.states import is_full_now
 
@@ -46,11 +46,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         site: name of the site.
         store: name of the store.
         kind: its kind.
-        severity: of its worst open incident: full, critical, warning, info; "": none is open.
+        severity: severity of its worst open incident: full, critical, warning, info; "": none is open.
         full: resources that are full now, in words.
         full_in_s: seconds until it is full, the median; null: it is not filling.
         resource: its fullest resource, in words; "": none has a usage.
-        pct: percent in use of the largest size of that resource; null as "".
+        pct: percent in use of the largest size of that resource; null: none has a usage.
         not_known: why nothing can be said of its future, in words; "": it can.
     """
 
@@ -85,7 +85,7 @@ class SiteStatus(msgspec.Struct, frozen=True, kw_only=True):
     severities: dict[str, int]
 
 
-class SitesModel(Shown):
+class SitesModel(PageModel):
     """The content of the page about several sites.
 
     Args:
@@ -131,12 +131,12 @@ class SitesModel(Shown):
 
     def lines(self) -> list[Line]:
         """Return the most urgent stores of all sites: what is full first, then by time left, then by usage."""
-        found = (
+        summaries = (
             (msgspec.json.decode(summary, type=_Summary), name)
             for name, model in self._sites.items()
             for summary in model.most_urgent(MAX_LINES)
         )
-        order = heapq.nsmallest(MAX_LINES, found, key=lambda own: (not own[0].full, -own[0].urgency, own[1]))
+        order = heapq.nsmallest(MAX_LINES, summaries, key=lambda own: (not own[0].full, -own[0].urgency, own[1]))
         return [_line(summary, name) for summary, name in order]
 
 

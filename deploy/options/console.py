@@ -22,7 +22,7 @@ DEFAULT_LISTEN = f"127.0.0.1:{DEFAULT_PORT}"
 _NO_SIGN_IN = SignInOptions()
 _SOCKET = "unix:"
 _SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # the first part of an address
-_TAKEN = {"/static", "/api", "/login", "/callback", "/logout", "/healthz", "/readyz"}  # addresses of the console
+_RESERVED = {"/static", "/api", "/login", "/callback", "/logout", "/healthz", "/readyz"}  # addresses of the console
 
 
 @Parameter(name="*")
@@ -154,7 +154,7 @@ class SitesOptions:
             name, equals, value = item.partition("=")
             if not (equals and value and _SITE_NAME.fullmatch(name)):
                 raise UsageError(f"{option} {item}; expected: {form}, the name of letters, digits, '.', '_' and '-'")
-            if name in values or f"/{name}" in _TAKEN:
+            if name in values or f"/{name}" in _RESERVED:
                 raise UsageError(f"{option} {item}: {name} is taken; expected: another name")
             values[name] = value
         return values

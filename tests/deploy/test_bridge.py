@@ -177,9 +177,9 @@ def test_a_page_set_has_the_labels_of_mq_prometheus() -> None:
 def test_the_site_is_that_of_the_alerts_unless_it_is_given() -> None:
     assert "site" not in labels(entry())
     assert labels(entry(site="prod"))["site"] == "prod"
-    given = SentIncidents("mine")
-    given.apply(entry(site="prod"))
-    assert given.payload(NOW_S)[0].labels["site"] == "mine"
+    incidents = SentIncidents("mine")
+    incidents.apply(entry(site="prod"))
+    assert incidents.payload(NOW_S)[0].labels["site"] == "mine"
 
 
 def test_a_site_that_gets_its_name_while_an_incident_is_open_has_one_alert() -> None:

@@ -55,7 +55,7 @@ def busy() -> ConsoleModel:
     return model
 
 
-def shown(sites: SitesModel) -> dict[str, Any]:
+def content(sites: SitesModel) -> dict[str, Any]:
     return dict(msgspec.json.decode(sites.changes(0)[1]))
 
 
@@ -63,7 +63,7 @@ def shown(sites: SitesModel) -> dict[str, Any]:
 
 
 def test_what_is_full_comes_first_whichever_site_it_is_of() -> None:
-    stores = shown(SitesModel({"test": named(used=9_900), "prod": busy()}))["stores"]
+    stores = content(SitesModel({"test": named(used=9_900), "prod": busy()}))["stores"]
     assert [(own["site"], own["store"]) for own in stores[:2]] == [("prod", FULL), ("prod", "QSG2/APP000")]
     assert stores[0]["full"] == ["pages"] and stores[1]["full_in_s"] == 600.0
     assert [own["site"] for own in stores[:5]] == ["prod"] * 4 + ["test"]  # by usage, where nothing fills
@@ -74,7 +74,7 @@ def test_what_is_full_comes_first_whichever_site_it_is_of() -> None:
 def test_stores_of_the_same_name_are_told_apart_by_their_sites() -> None:
     prod, test = named("prod"), named("test")
     test.fold([alert_record(alert_event(store="QM01/PS04", severity="critical"))])
-    page = shown(SitesModel({"prod": prod, "test": test}))
+    page = content(SitesModel({"prod": prod, "test": test}))
     assert [(own["site"], own["severity"]) for own in page["stores"]] == [("test", "critical"), ("prod", "")]
     assert [own["severities"] for own in page["sites"]] == [{"": 1}, {"critical": 1}]
 
@@ -85,7 +85,7 @@ def test_a_site_that_is_away_says_so_and_blanks_no_other() -> None:
     never = ConsoleModel(TOPICS)
     never.set_source(connected=False, caught_up=False, missing=[], problem="")
     sites = SitesModel({"prod": away, "test": here, "lab": never})
-    page = shown(sites)
+    page = content(sites)
     assert [(own["name"], own["problem"]) for own in page["sites"]] == [
         ("prod", "no Kafka answers at prod:9092"),
         ("test", ""),
@@ -96,7 +96,7 @@ def test_a_site_that_is_away_says_so_and_blanks_no_other() -> None:
 
 
 def test_records_of_another_site_than_the_one_that_was_named_are_pointed_out() -> None:
-    page = shown(SitesModel({"prod": named("test"), "test": named("test"), "lab": named()}))
+    page = content(SitesModel({"prod": named("test"), "test": named("test"), "lab": named()}))
     assert [own["problem"] for own in page["sites"]] == ["its records are those of test", "", ""]
 
 
@@ -106,14 +106,14 @@ def test_a_change_at_any_site_is_sent_and_the_rest_is_a_beat() -> None:
     state = ConsoleState(sites, HOSTS, sites={"prod": ConsoleState(prod, HOSTS)}, period_s=0.01)
 
     async def events() -> list[bytes]:
-        found: list[bytes] = []
+        heard: list[bytes] = []
         async for event in stream(state, 0):
-            found.append(event)
-            if len(found) == 3:
+            heard.append(event)
+            if len(heard) == 3:
                 test.fold([state_record(page_set("QM01/PS05", 1))])
             if b"PS05" in event:
                 state.is_stopping.set()
-        return found
+        return heard
 
     _, first, beat, *rest = asyncio.run(events())
     assert b"event: changes" in first and b"event: beat" in beat
@@ -121,10 +121,10 @@ def test_a_change_at_any_site_is_sent_and_the_rest_is_a_beat() -> None:
 
 
 def test_the_console_of_a_site_is_below_its_name_with_its_own_stores_and_notes() -> None:
-    taken: dict[str, list[Any]] = {"prod": [], "test": []}
+    notes: dict[str, list[Any]] = {"prod": [], "test": []}
     own = {name: named(name, used) for name, used in (("prod", 100), ("test", 200))}
     below = {
-        name: ConsoleState(model, HOSTS, name=name, answers=FixedAnswers(list), take_note=taken[name].append)
+        name: ConsoleState(model, HOSTS, name=name, answers=FixedAnswers(list), take_note=notes[name].append)
         for name, model in own.items()
     }
     client = TestClient(new_app(ConsoleState(SitesModel(own), HOSTS, sites=below)), base_url="http://127.0.0.1:8470")
@@ -135,7 +135,7 @@ def test_the_console_of_a_site_is_below_its_name_with_its_own_stores_and_notes()
         assert client.get(f"/{name}/readyz").status_code == 200
         assert client.get(f"/{name}/static/console.js").status_code == 200
     assert client.post("/test/note", json={"text": "x"}).status_code == 200
-    assert taken == {"prod": [], "test": [{"text": "x"}]}
+    assert notes == {"prod": [], "test": [{"text": "x"}]}
     assert client.post("/prod/whatif", json={"store": "a"}).json() == ["store"]
     for path in ("/api/history", "/note", "/whatif", "/lab/", "/prod/prod/", "/prod/nothing"):
         assert client.get(path).status_code == 404
