@@ -13,6 +13,7 @@ from deploy.console import DEFAULT_PORT
 from deploy.options.common import Flag, KafkaOptions, Repeated, parse_address
 from deploy.options.files import EstateFile, FileUse, InputFile, InputFolder, SecretFile
 from deploy.options.identity import SignInOptions
+from streams.kafka.topics import DEFAULT_PREFIX
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class SitesOptions:
         places = self._named("--site", self.site, "NAME=BOOTSTRAP/PREFIX")
         files = self._named("--site-kafka-file", self.site_kafka_file, "NAME=FILE")
         estates = {load_estate(path).site.name: path for path in self.site_estate}
-        for option, names in (("--site-kafka-file", files), ("--site-estate", estates)):
+        for option, names in (("--site-kafka-file", [*files]), ("--site-estate", [*estates])):
             for name in names:
                 if name not in places:
                     known = ", ".join(places) or "--site NAME=BOOTSTRAP/PREFIX, too"
@@ -138,9 +139,9 @@ class SitesOptions:
         for name, place in places.items():
             servers, slash, prefix = place.partition("/")
             settings = None if name not in files else Path(files[name])
-            topics = {"topic_prefix": prefix} if slash else {}
+            topic_prefix = prefix if slash else DEFAULT_PREFIX
             try:
-                kafka = KafkaOptions(bootstrap_servers=servers, kafka_file=settings, **topics)
+                kafka = KafkaOptions(bootstrap_servers=servers, topic_prefix=topic_prefix, kafka_file=settings)
             except UsageError as error:
                 raise UsageError(f"--site {name}: {error}") from None
             sources.append(SiteSource(name=name, kafka=kafka, estate=estates.get(name)))

@@ -3,7 +3,7 @@
 import { announce, askForToken, byId, chip, count, h, kindOf, percent, reconcile, setAttribute, setText, span } from "./page.js";
 
 const LOST_S = 8; // without any event from the server
-const LATE_S = 20; // since a job has written
+const MAX_CALM = 12; // cards where nothing needs attention
 let source = null, heard = Date.now(), isOut = false, worst = "";
 
 const storeLink = (line) => `${line.site}/#/store/${encodeURIComponent(line.store)}`;
@@ -36,7 +36,7 @@ function storeCard() {
     setText(name, `${line.site} ${line.store}`);
     setAttribute(name, "href", storeLink(line));
     setText(site, kindOf(line.kind));
-    severity.set(tone, line.severity ? null : "forecast");
+    severity.set(tone, line.severity || isFull(line) ? null : "forecast");
     setAttribute(root, "data-severity", tone || null);
     setText(words, isFull(line) ? "Full now" : line.full_in_s === null ? "" : `Full in ${span(line.full_in_s)}`);
     words.hidden = !words.textContent;
@@ -50,7 +50,7 @@ function take({ meta, sites, stores }) {
   setText(byId("who"), meta.who ? `${meta.who}, ${meta.role}` : "");
   byId("sign-out").hidden = !meta.who || meta.sign_in !== "login";
   reconcile(byId("sites"), sites, (site) => site.name, siteCard, (view, site) => view.set(site));
-  reconcile(byId("stores"), lines.length ? lines : stores, (line) => `${line.site} ${line.store}`, storeCard, (view, line) => view.set(line));
+  reconcile(byId("stores"), lines.length ? lines : stores.slice(0, MAX_CALM), (line) => `${line.site} ${line.store}`, storeCard, (view, line) => view.set(line));
   setText(byId("stores-title"), lines.length ? "What needs attention, what is full first" : stores.length ? "Fullest stores" : "");
   const [first] = lines, next = first && first.full_in_s !== null ? `${first.site} ${first.store} is full in ${span(first.full_in_s)}` : "";
   const heading = full.length ? `${full.length === 1 ? `${full[0].site} ${full[0].store} is` : `${full.length} stores are`} full` : next || (lines.length ? `${count(lines.length)} stores need attention` : `Nothing is filling in ${sites.length} sites`);
@@ -66,7 +66,7 @@ function take({ meta, sites, stores }) {
 function draw() {
   if (isOut || byId("login").open) return;
   const silent = (Date.now() - heard) / 1000, isLost = silent > LOST_S || source?.readyState === EventSource.CLOSED;
-  setAttribute(byId("fresh"), "data-state", isLost ? "lost" : silent > LATE_S ? "late" : "live");
+  setAttribute(byId("fresh"), "data-state", isLost ? "lost" : "live");
   setText(byId("fresh-text"), isLost ? `No answer from the console for ${span(Math.max(1, silent))}` : "All sites");
 }
 

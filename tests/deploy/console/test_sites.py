@@ -11,6 +11,8 @@ import httpx2 as httpx
 import msgspec
 import pytest
 from playwright.sync_api import Browser, expect
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from deploy.cli import main
@@ -173,8 +175,8 @@ def test_the_page_loads_nothing_from_elsewhere_and_is_small() -> None:
 # --- who may ask ------------------------------------------------------------------------------------------------------
 
 
-def guarded(notes: list[Any], peer: str = PROXY) -> TestClient:
-    """Return a client of two sites behind a proxy."""
+def two_sites(notes: list[Any]) -> Starlette:
+    """Return the application of two sites that are asked by a proxy."""
     own = {"prod": named("prod"), "test": named("test")}
     identity = Proxy([PROXY], ROLES)
     below = {
@@ -182,16 +184,23 @@ def guarded(notes: list[Any], peer: str = PROXY) -> TestClient:
         for name, model in own.items()
     }
     state = ConsoleState(SitesModel(own), HOSTS, identity=identity, sites=below)
-    return TestClient(new_app(state), base_url="http://127.0.0.1:8470", client=(peer, 40000))
+    return new_app(state)
+
+
+def guarded(notes: list[Any], peer: str = PROXY) -> TestClient:
+    """Return a client of two sites."""
+    return TestClient(two_sites(notes), base_url="http://127.0.0.1:8470", client=(peer, 40000))
 
 
 def test_a_site_has_the_doors_of_a_console_and_the_page_above_has_fewer() -> None:
-    routes = guarded([]).app.routes  # type: ignore[attr-defined]
-    mounts = {route.path: route.app for route in routes if not hasattr(route, "methods")}
+    routes = two_sites([]).routes
+    mounts = {route.path: route for route in routes if isinstance(route, Mount)}
     assert mounts.keys() == {"/prod", "/test"}
     console = [(route.path, route.methods) for route in (*module._OF_PAGE, *module._OF_HEALTH)]
-    assert all([(own.path, own.methods) for own in app.routes] == console for app in mounts.values())
-    above = {route.path for route in routes if hasattr(route, "methods")}
+    for mount in mounts.values():
+        assert [(own.path, own.methods) for own in mount.routes if isinstance(own, Route)] == console
+        assert len(mount.routes) == len(console)
+    above = {route.path for route in routes if isinstance(route, Route)}
     assert above == {*module.PATHS_OF_SITES, "/healthz", "/readyz"} and above < DOORS.keys()
 
 
