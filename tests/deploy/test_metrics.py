@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from deploy.cli import main
 from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
-from deploy.metrics.collector import TwinCollector
+from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.metrics.server import Health, metrics_server
 from streams.kafka.latest import Latest
 from streams.kafka.topics import Topics
@@ -130,7 +130,7 @@ def test_a_site_is_a_label_of_every_sample_and_else_of_none(driver: Driver) -> N
 
 def test_the_site_is_that_of_the_record_that_was_written_last_unless_it_is_given(driver: Driver) -> None:
     first, second = (driver.state(store) for store in ("QM01/PS04", "CF01"))
-    latest = Latest(Topics())
+    latest = Latest(Topics(), derive=samples_of)
 
     def take(state: StateRecord, written_s: float, site: str) -> set[str | None]:
         named = msgspec.structs.replace(state, site=site) if site else state
