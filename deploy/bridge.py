@@ -44,6 +44,7 @@ from streams.kafka.latest import AlertEntry
 from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
 from twin.errors import MqtwinError, UsageError
 from twin.records import URGENCIES, AlertRecord, Incident, Incidents
+from twin.records.bounds import text_of
 from twin.records.usage import RESOURCES
 from twin.units import as_seconds
 
@@ -99,14 +100,14 @@ def identity(incident: Incident, kind: str, site: str = "") -> dict[str, str]:
 
     Args:
         kind: kind of its store; "" where it is not known.
-        site: name of the site; "": it has none.
+        site: name of the site; "": as its alerts say.
     """
     urgency = URGENCIES[incident.urgency]
     labels = store_labels(incident.store, kind) | {
         "alertname": ALERT_NAME,
         "incident": incident.id,
         "severity": _SEVERITIES[urgency],
-        "site": site,
+        "site": site or text_of(incident.root.data.site),
         "urgency": urgency,
     }
     return {name: value for name, value in sorted(labels.items()) if value}
@@ -156,7 +157,7 @@ class AlertmanagerBridge:
     Args:
         urls: base URLs of the peers.
         headers: headers of every request, for a login.
-        site: name of the site, a label of every alert; "": there is one site.
+        site: name of the site, a label of every alert; "": as the records say.
         resend_s: seconds between two deliveries of everything.
     """
 

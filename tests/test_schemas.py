@@ -131,7 +131,9 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str, severity: str) -
         fillers=(Filler(queue="ORDERS", share=0.5),),
         cause="The data set is full.",
         runbook=(Action(id="volumes", summary="Add volumes", steps=(Step("Look", "DISPLAY USAGE"),)),),
+        site="prod",
     )
+    validator("alert").validate(msgspec.json.decode(msgspec.structs.replace(alert, site=msgspec.UNSET).record()))
     record = msgspec.json.decode(alert.record())
     validator("alert").validate(record)
     fields = set(schema("alert")["$defs"]["AlertData"]["properties"])
@@ -236,7 +238,9 @@ def test_a_state_of_the_code_is_one_of_the_schema(
     fields = schema("state")
     for state in states:
         validator("state").validate(state)
-        assert set(state) | {"plans"} == set(fields["properties"]) | set(fields["$defs"][twin.kind]["properties"])
+        assert set(state) | {"site", "plans"} == set(fields["properties"]) | set(
+            fields["$defs"][twin.kind]["properties"]
+        )
     assert states[1]["messages"] and states[1]["plans"] and "plans" not in states[0]
 
 

@@ -19,6 +19,7 @@ from packaging.version import Version
 
 from deploy.cli import _new_app
 from deploy.console.server import Listen, read_token
+from deploy.metrics.catalogue import CATALOGUE
 from deploy.options.common import parse_address
 from streams.kafka.settings import read_kafka_file
 from tests.support.compose import compose_services
@@ -231,7 +232,7 @@ def settings() -> dict[str, str]:
 
 
 COMPONENTS = ("bridge", "collector", "console", "monitoring", "stores")
-CRDS = ROOT / "tests" / "support" / "crds"  # schemas of the Prometheus operator
+CRDS = ROOT / "tests" / "support" / "crds"  # schemas of the Prometheus operator and of KEDA
 
 
 def resources_of(component: str) -> list[dict[str, Any]]:
@@ -244,7 +245,7 @@ def resources_of(component: str) -> list[dict[str, Any]]:
 
 def validate(resource: dict[str, Any]) -> None:
     """Raise where a resource is not one of its schema."""
-    if resource["apiVersion"] == "monitoring.coreos.com/v1":
+    if resource["apiVersion"] in ("monitoring.coreos.com/v1", "keda.sh/v1alpha1"):
         schema = json.loads((CRDS / f"{resource['kind']}.json").read_text(encoding="utf-8"))
         jsonschema.validate(resource["spec"], schema)
     else:
@@ -286,6 +287,20 @@ def test_each_component_keeps_the_schemas(component, kinds):
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert "memory" in container["resources"]["limits"]
     assert {path.name for path in (ROOT / "deploy" / "kubernetes").iterdir() if path.is_dir()} == set(COMPONENTS)
+
+
+def test_the_example_for_keda_keeps_its_schema_and_asks_what_promtool_has_answered():
+    example = yaml.safe_load((ROOT / "deploy" / "kubernetes" / "keda.yaml").read_text(encoding="utf-8"))
+    validate(example)
+    with pytest.raises(jsonschema.ValidationError):
+        validate(example | {"spec": example["spec"] | {"maxReplicas": 12}})
+    [trigger] = example["spec"]["triggers"]
+    metadata = trigger["metadata"]
+    assert {"serverAddress", "query", "threshold"} == metadata.keys()  # as its scaler for Prometheus needs them
+    tests = yaml.safe_load((ROOT / "deploy" / "prometheus" / "mqtwin.test.yml").read_text(encoding="utf-8"))["tests"]
+    asked = [check["expr"] for test in tests for check in test.get("promql_expr_test", ())]
+    assert metadata["query"] in asked
+    assert set(re.findall(r"mqtwin_\w+", metadata["query"])) <= set(CATALOGUE)
 
 
 @pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])

@@ -43,7 +43,7 @@ def alertmanager(
     Args:
         kafka: Kafka connection.
         url: Base URL of Alertmanager; repeat it for every peer of a cluster.
-        site: Name of the site, as the label `site` of every alert: where several send to one Alertmanager.
+        site: Label `site` of every alert, in place of the name in the estate of the job.
         token_file: File with a bearer token.
         allow_http: Send the token by http, too, in clear to another machine.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
-from deploy.console.server import ConsoleServer, Listen
+from deploy.console.server import ConsoleServer, Listen, Site
+from deploy.console.sites import SitesModel
 from deploy.options.common import Flag, KafkaOptions, open_estate, parse_zone
-from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SourceOptions
+from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SitesOptions, SiteSource, SourceOptions
 from deploy.options.identity import SignInOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
@@ -21,11 +22,12 @@ from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.status import stopped_text
+from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
 
-_SOURCE, _SERVED, _NO_SIGN_IN = SourceOptions(), ServedOptions(), SignInOptions()
+_SOURCE, _SERVED, _NO_SIGN_IN, _NO_SITES = SourceOptions(), ServedOptions(), SignInOptions(), SitesOptions()
 
 
 def console(
@@ -36,6 +38,7 @@ def console(
     served: ServedOptions = _SERVED,
     open_: Flag = False,
     sign_in: SignInOptions = _NO_SIGN_IN,
+    sites: SitesOptions = _NO_SITES,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -51,11 +54,19 @@ def console(
         served: Who may ask.
         open_: Open the page in the browser of this machine.
         sign_in: Sign-in and roles.
+        sites: Several jobs in one console, in place of one.
     """
-    source.check(kafka)
+    several = sites.sources()
+    if not several:
+        source.check(kafka)
+    elif kafka is not None or source != _SOURCE:
+        raise UsageError("--site beside another source; expected: --site, --site-estate and --site-kafka-file only")
     address = served.listen(listen, sign_in)
 
     def open_server(parts: ExitStack) -> ConsoleServer:
+        if several:
+            own = {site.name: _follow_site(site, parts) for site in several}
+            return ConsoleServer(SitesModel({name: site.model for name, site in own.items()}), address, sites=own)
         if source.recording is not None and source.estate is not None:
             return server_of(play_recording(source.recording, open_estate(source.estate)), address)
         assert kafka is not None
@@ -88,13 +99,26 @@ def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> 
         pass  # a signal is the usual end
 
 
-def follow_job(kafka: KafkaOptions, source: SourceOptions, parts: ExitStack) -> tuple[ConsoleModel, LivePast | None]:
+def _follow_site(site: SiteSource, parts: ExitStack) -> Site:
+    """Return one of several sites, whose Kafka may answer later. parts: gets what reads the topics."""
+    from deploy.console.live import NoteTaker
+
+    model, past = follow_job(site.kafka, SourceOptions(estate=site.estate), parts, waits=True)
+    return Site(
+        model=model, past=past, take_note=NoteTaker(site.kafka.client(), Topics(site.kafka.topic_prefix), model).take
+    )
+
+
+def follow_job(
+    kafka: KafkaOptions, source: SourceOptions, parts: ExitStack, *, waits: bool = False
+) -> tuple[ConsoleModel, LivePast | None]:
     """Return the model of a job, which its topics fill, and its past; None without an estate.
 
     Args:
         kafka: Kafka connection.
         source: what is known of the job.
         parts: gets what reads the topics.
+        waits: begin later where no Kafka answers at the start.
     """
     from deploy.console.live import LiveTwins, TopicFeed
     from deploy.java.class_archives import find_spark_java
@@ -107,7 +131,7 @@ def follow_job(kafka: KafkaOptions, source: SourceOptions, parts: ExitStack) -> 
         job_problem=str if status_file is None else lambda: stopped_text(status_file, time.time()),
         zone=parse_zone(source.zone or "") if loaded_estate is None else loaded_estate.site.clock,
     )
-    parts.enter_context(TopicFeed(client, topics, model))
+    parts.enter_context(TopicFeed(client, topics, model, waits=waits))
     if loaded_estate is None:
         return model, None
     job = JobPast(

@@ -46,7 +46,7 @@ def export(
         listen: Address to serve on, HOST:PORT; port 0: a free one. There is no login: keep it in a private network.
         status_file: File of `mqtwin stream --status-file`, for the job's own metrics and health.
         max_beat: Seconds without a batch or idle beat after which /healthz fails; at least ten triggers.
-        site: Name of the site, as the label `site` of every metric: where Prometheus scrapes several.
+        site: Label `site` of every metric, in place of the name in the estate of the job.
     """
     host, port = parse_address(listen)
     configure_logging()

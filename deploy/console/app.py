@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import hmac
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,12 +27,12 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.answers import Answers
 from deploy.console.identity import UNNAMED, Identity, NotSignedInError, Person, Role, SignIn, needed_role
-from deploy.console.model import ConsoleModel
+from deploy.console.model import ConsoleModel, PageModel
 from deploy.console.past import Past, seconds_of
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
@@ -40,6 +40,7 @@ from twin.errors import MqtwinError, UsageError
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
 TOOLS_PATH = "/mcp"
+PATHS_OF_SITES = ("/", "/static/{name}", "/login", "/callback", "/logout", "/api/session", "/api/events")
 PERIOD_S = 1.0  # between two events to a client
 _BEAT_PERIODS = 2  # without a change, from which an event about freshness is sent
 _BODY_S = 10.0  # for the body of a request
@@ -68,6 +69,7 @@ _OWN_FILES = {
     "past.js": "text/javascript; charset=utf-8",
     "whatif.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "sites.js": "text/javascript; charset=utf-8",
     "uPlot.iife.min.js": "text/javascript; charset=utf-8",  # charts: of others, uPlot.LICENSE
     "uPlot.min.css": "text/css; charset=utf-8",
 }
@@ -100,12 +102,14 @@ class ConsoleState:
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note; None: nobody can leave one.
         tools: what is served in the place of the page; None: the page.
+        sites: consoles that are served below their names; the page is about all of them then.
+        name: the name below which it is served; "": it stands alone, or above others.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
     """
 
-    model: ConsoleModel
+    model: PageModel
     hosts: Sequence[str]
     token: str | None = None
     is_tls: bool = False
@@ -114,13 +118,17 @@ class ConsoleState:
     past: Past | None = None
     take_note: Answer | None = None
     tools: Tools | None = None
+    sites: Mapping[str, ConsoleState] = field(default_factory=dict)
+    name: str = ""
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def about(self, person: Person = UNNAMED) -> dict[str, Any]:
         """Return what the page of somebody is told about the console itself, and about them."""
+        place = {"site": self.name, "above": "../"} if self.name else {}
         return {
+            **place,
             "clients": self.clients,
             "what_if": self.answers is not None,
             "recording": None if self.past is None else self.past.recording,
@@ -147,7 +155,14 @@ def new_app(state: ConsoleState) -> Starlette:
         Middleware(_SecurityHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(state.hosts), www_redirect=False),
     ]
-    app = Starlette(routes=[*(_OF_PAGE if state.tools is None else _OF_TOOLS), *_OF_HEALTH], middleware=middleware)
+    return _app_of(state, middleware)
+
+
+def _app_of(state: ConsoleState, middleware: Sequence[Middleware] = ()) -> Starlette:
+    """Return the application with the same doors for each site, which stands behind the middleware of the whole."""
+    own = _OF_SITES if state.sites else _OF_PAGE if state.tools is None else _OF_TOOLS
+    below = [Mount(f"/{name}", _app_of(site)) for name, site in state.sites.items()]
+    app = Starlette(routes=[*own, *_OF_HEALTH, *below], middleware=middleware)
     app.state.console = state
     return app
 
@@ -272,10 +287,10 @@ class _File:
 
 @cache
 def _files() -> dict[str, _File]:
-    """Return every file that the page may ask for, by name; "" is the page."""
+    """Return every file that a page may ask for, and the pages, by name."""
     own = resources.files("deploy").joinpath("console", "static")
-    contents = {name: own.joinpath(name).read_bytes() for name in ("index.html", *_OWN_FILES)}
-    types = {"index.html": "text/html; charset=utf-8", **_OWN_FILES}
+    types = {**dict.fromkeys(("index.html", "sites.html"), "text/html; charset=utf-8"), **_OWN_FILES}
+    contents = {name: own.joinpath(name).read_bytes() for name in types}
     return {
         name: _File(
             content, gzip.compress(content, mtime=0), types[name], f'W/"{hashlib.sha256(content).hexdigest()[:24]}"'
@@ -296,7 +311,7 @@ def _file_response(request: Request, name: str) -> Response:
 
 
 async def _page(request: Request) -> Response:
-    return _file_response(request, "index.html")
+    return _file_response(request, "sites.html" if _console(request).sites else "index.html")
 
 
 async def _static(request: Request) -> Response:
@@ -375,6 +390,7 @@ async def _history(request: Request) -> Response:
     console = _console(request)
     store, time, past = request.query_params.get("store", ""), request.query_params.get("t"), console.past
     if past is None or (time is None and past.recording is None):
+        assert isinstance(console.model, ConsoleModel)
         return _columns(store, console.model.history(store))
     asked = past.moments.first if time is None else None
 
@@ -578,6 +594,8 @@ async def _readyz(request: Request) -> Response:
     content: dict[str, Any] = {"status": "ready", "unreadable": model.unreadable}
     if not model.is_ready:
         content["status"] = f"not ready: {model.problem or 'the topics are being read, or no broker answers'}"
+    elif model.problem:
+        content["problem"] = model.problem
     if problem:
         content["what_if"] = problem
     return _json(content, 200 if model.is_ready else 503)
@@ -600,5 +618,6 @@ _OF_PAGE = [
     _door("/hindsight", _hindsight, "POST"),
     _door("/note", _note, "POST"),
 ]
+_OF_SITES = [door for door in _OF_PAGE if door.path in PATHS_OF_SITES]
 _OF_TOOLS = [_door(TOOLS_PATH, _tools, "POST")]
 _OF_HEALTH = [_door("/healthz", _healthz), _door("/readyz", _readyz)]

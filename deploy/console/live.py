@@ -49,41 +49,49 @@ class TopicFeed:
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
         model: receives the records.
+        waits: begin later where no Kafka answers at the start.
 
     Raises:
         UsageError: the user may not read a topic.
         MqtwinError: no Kafka answers at the start.
     """
 
-    def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
+    def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel, *, waits: bool = False) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
         self._stopping = threading.Event()
-        self._reader = TopicReader(kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
+        self._reader = None if waits else self._open()
         self._reads_notes = False  # only once their alerts are known
         self._thread = threading.Thread(target=self._run, name="mqtwin-console-feed", daemon=True)
         self._thread.start()
+
+    def _open(self) -> TopicReader:
+        topics = self._topics
+        return TopicReader(self._kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
 
     def _run(self) -> None:
         idle = 0
         while not self._stopping.is_set():
             try:
-                records = self._reader.read(_TOPICS_READ_SECONDS)
+                if self._reader is None:
+                    self._reader = self._open()
+                reader = self._reader
+                records = reader.read(_TOPICS_READ_SECONDS)
                 if records:
                     self._model.fold(records)
-                if self._reader.is_caught_up and not self._reads_notes:
-                    self._reader.add(self._topics.notes)
+                if reader.is_caught_up and not self._reads_notes:
+                    reader.add(self._topics.notes)
                     self._reads_notes = True
                 idle = 0 if records else idle + 1
                 if idle == 0 or idle % _CHECK_READS == 1:
-                    self._report(connected=bool(records) or self._reader.is_answering())
+                    self._report(reader, connected=bool(records) or reader.is_answering())
             except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz says why, and it retries
                 text = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
                 self._model.set_source(connected=False, caught_up=False, missing=[], problem=text)
                 self._stopping.wait(_RETRY_SECONDS)
-        self._reader.close()
+        if self._reader is not None:
+            self._reader.close()
 
-    def _report(self, *, connected: bool) -> None:
-        reader = self._reader
+    def _report(self, reader: TopicReader, *, connected: bool) -> None:
         problem = "" if connected else f"no Kafka answers at {self._kafka.get('bootstrap.servers', '')}"
         caught_up = self._reads_notes and reader.is_caught_up and self._topics.state not in reader.missing
         missing = list(reader.missing)

@@ -6,17 +6,20 @@ for what changed since its version, so one that was away gets the latest state o
 
 from __future__ import annotations
 
+import heapq
 import re
 import threading
 import time
 import uuid
-from collections import deque
+from abc import ABC, abstractmethod
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
@@ -41,6 +44,7 @@ from twin.records import (
     rise_text,
     urgency_of,
 )
+from twin.records.bounds import text_of
 from twin.units import zone_periods
 
 MAX_STORES = 5_000
@@ -54,6 +58,7 @@ MAX_LETTER_CHARACTERS = 600
 # Fields of a state record that the page does not read in the summary of a store.
 _UNREAD = frozenset((
     "smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage", "plans",
+    "site",
 ))  # fmt: skip
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
@@ -83,6 +88,19 @@ class _Entry:
         self.encoded = msgspec.Raw(msgspec.json.encode(content))
 
 
+class _StoreEntry(_Entry):
+    """The summary of a store.
+
+    Attributes:
+        urgency: number by which it is sorted, the largest one first.
+        severity: severity of its worst open incident; "": none is open.
+    """
+
+    def __init__(self, content: Mapping[str, object], version: int, urgency: float, severity: str) -> None:
+        super().__init__(content, version)
+        self.urgency, self.severity = urgency, severity
+
+
 class _AlertEntry:
     """The last record of an alert, what a note on it is checked against, the time at which it opened, its notes."""
 
@@ -92,7 +110,7 @@ class _AlertEntry:
         self.noted = noted
         self.opened = opened
         content = {
-            **msgspec.structs.asdict(data),
+            **{name: value for name, value in msgspec.structs.asdict(data).items() if value is not msgspec.UNSET},
             "id": record.id,
             "change": record.change,
             "opened": opened,
@@ -185,7 +203,50 @@ class _NoteBook:
         return own
 
 
-class ConsoleModel:
+class PageModel(ABC):
+    """The content of a page, and its changes.
+
+    Attributes:
+        epoch: id of this model; versions of another one mean nothing here.
+    """
+
+    epoch: str
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """The version of the last change."""
+
+    @property
+    @abstractmethod
+    def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts nor dead letters."""
+
+    @property
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """True if the broker answers and the topics were read to their ends."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> str:
+        """Why the topics are not read; empty if they are."""
+
+    @abstractmethod
+    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+        """Return (version, JSON of everything that changed since a version).
+
+        Args:
+            since: the version; 0 asks for everything.
+            extra: further fields of `meta`.
+        """
+
+    @abstractmethod
+    def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
+
+
+class ConsoleModel(PageModel):
     """The content of the page. Its methods may be called from several threads.
 
     Args:
@@ -193,9 +254,6 @@ class ConsoleModel:
         clock: the time of day, seconds since 1970.
         job_problem: returns why the job has stopped, or "".
         zone: the zone in which the page shows times.
-
-    Attributes:
-        epoch: id of this model; versions of another one mean nothing here.
     """
 
     def __init__(
@@ -212,7 +270,7 @@ class ConsoleModel:
         self._zone = zone
         self._lock = threading.RLock()
         self._version = 0
-        self._stores: dict[str, _Entry] = {}
+        self._stores: dict[str, _StoreEntry] = {}
         self._states: dict[str, StateRecord] = {}
         self._histories: dict[str, History] = {}
         self._alerts: dict[str, _AlertEntry] = {}
@@ -229,6 +287,7 @@ class ConsoleModel:
         self._records = 0
         self._events = 0.0
         self._last_write_s = 0.0
+        self._site = (0, "")  # of the state record that was written last: when, milliseconds, and the site's name
         self._guard = RecordGuard()
         self._source: dict[str, Any] = {"connected": True, "caught_up": False, "missing": [], "problem": ""}
 
@@ -265,7 +324,9 @@ class ConsoleModel:
         elif record.value is None:
             return  # a tombstone of a compacted topic
         elif record.topic == self._topics.state:
-            self._fold_state(read_state_record(record.value))
+            state = read_state_record(record.value)
+            self._fold_state(state)
+            self._site = max(self._site, (record.written_ms, text_of(state.site)))
         elif record.topic == self._topics.notes:
             self._fold_note(read_note(record.value))
         else:
@@ -391,7 +452,7 @@ class ConsoleModel:
         self._version += 1
         self._letters_version = self._version
 
-    def _summary(self, name: str, state: StateRecord) -> _Entry:
+    def _summary(self, name: str, state: StateRecord) -> _StoreEntry:
         """Return the summary of a store, with the next version: after a state record or an alert of it."""
         incidents = [entry for entry in self._incidents_of.get(name, {}).values() if entry.incident.is_open]
         severity = max((entry.severity for entry in incidents), key=_rank, default="")
@@ -402,13 +463,14 @@ class ConsoleModel:
         is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
         falls = {name: since for name, since in falling.items() if since is not None}
         rises = "" if first is not None and first.resource in falls else rise_text(first)
+        urgency = round(_urgency(severity, first if is_filling else None, fullest) + _RISES * bool(rises), 3)
         content = {
             "store": name,
             "kind": state.kind,
             "full_reason": full_reason(state.kind),
             "time": state.time,
             "severity": severity,
-            "urgency": round(_urgency(severity, first if is_filling else None, fullest) + _RISES * bool(rises), 3),
+            "urgency": urgency,
             "first": first,
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
@@ -427,37 +489,54 @@ class ConsoleModel:
             "seen": ", ".join(state.seen),
             "plans": state.plans,
         }
-        return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
+        content |= {key: value for key, value in rare.items() if value}
+        return _StoreEntry(content, self._version + 1, urgency, severity)
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
     @property
+    @override
     def version(self) -> int:
-        """The version of the last change."""
         return self._version
 
     @property
+    @override
     def unreadable(self) -> int:
-        """Number of records that are neither states nor alerts nor dead letters."""
         return self._guard.unreadable
 
     @property
+    @override
     def is_ready(self) -> bool:
-        """True if the broker answers and the topics were read to their ends."""
         return bool(self._source["connected"] and self._source["caught_up"])
 
     @property
+    @override
     def problem(self) -> str:
-        """Why the topics are not read; empty if they are."""
         return str(self._source["problem"])
 
-    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return (version, JSON of everything that changed since a version).
+    @property
+    def site(self) -> str:
+        """Name of the site, by the state record that was written last; "": it has none."""
+        return self._site[1]
 
-        Args:
-            since: the version; 0 asks for everything.
-            extra: further fields of `meta`.
-        """
+    def most_urgent(self, number: int) -> list[msgspec.Raw]:
+        """Return the summaries of the most urgent stores, the first one first, at most a number of them."""
+        with self._lock:
+            return [own.encoded for own in heapq.nlargest(number, self._stores.values(), key=attrgetter("urgency"))]
+
+    def severities(self) -> dict[str, int]:
+        """Return the number of stores by severity, "" for those without an open incident."""
+        with self._lock:
+            return Counter(own.severity for own in self._stores.values())
+
+    def freshness(self) -> dict[str, Any]:
+        """Return what is known about broker and job, and the seconds since the job wrote something, or None."""
+        now = self._clock()
+        age_s = round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None
+        return {**self._source, "job_problem": self._job_problem(), "age_s": age_s}
+
+    @override
+    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         with self._lock:
             content: dict[str, Any] = {
                 "version": self._version,
@@ -488,8 +567,8 @@ class ConsoleModel:
         with self._lock:
             return list(self._notes.notes_on(alert_id) or self._early_notes.notes_on(alert_id))
 
+    @override
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
-        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
         with self._lock:
             return msgspec.json.encode({"meta": {**self._meta(), **(extra or {})}})
 
@@ -505,11 +584,10 @@ class ConsoleModel:
         recent = [item for item in self._written if item[0] > now - _RATE_SECONDS]
         seconds = max(1.0, now - recent[0][0]) if recent else 1.0
         return {
-            **self._source,
-            "job_problem": self._job_problem(),
+            **self.freshness(),
             "as_of": max(times, default=None),
             "zone": zone_periods(self._zone, round(now // _DAY_S)),
-            "age_s": round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None,
+            **({"site": self.site} if self.site else {}),
             "stores": len(self._stores),
             "state_records": self._records,
             "state_records_per_s": round((self._records - recent[0][1]) / seconds, 2) if recent else 0.0,

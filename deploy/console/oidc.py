@@ -146,7 +146,9 @@ class Provider(SignIn):
             answer: Response = await self._app.authorize_redirect(request, f"{self._own.address}callback")
         except Exception as error:  # noqa: BLE001 -- a provider may answer with anything
             return _failed(error)
-        login = _Login(state, "#/" if place is None else place[0], time.time() + _LOGIN_S)
+        below = request.scope.get("root_path", "").removeprefix("/")  # of several sites the one that asks
+        back = (f"{below}/" if below else "") + ("#/" if place is None else place[0])
+        login = _Login(state, back, time.time() + _LOGIN_S)
         self._set(answer, self._login_cookie, _written(login, self._login_key), _LOGIN_S, "lax")
         return answer
 

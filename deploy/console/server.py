@@ -11,8 +11,10 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +27,7 @@ from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
 from deploy.console.app import Answer, ConsoleState, Tools, new_app
 from deploy.console.identity import Identity, Proxy
-from deploy.console.model import ConsoleModel
+from deploy.console.model import ConsoleModel, PageModel
 from deploy.console.past import Past
 from twin.errors import MqtwinError, UsageError
 from twin.outputs import read_secret
@@ -108,6 +110,15 @@ class Listen:
     def is_tls(self) -> bool:
         """True if browsers see https."""
         return self.certificate is not None or self.behind_proxy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A job of several in one console. Attributes as of `ConsoleServer`, past for its answers, too."""
+
+    model: ConsoleModel
+    past: Past | None
+    take_note: Answer
 
 
 def read_token(path: Path) -> str:
@@ -237,6 +248,7 @@ class ConsoleServer:
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note on an alert; None: the page only reads.
         tools: what is served in the place of the page; None: the page.
+        sites: further consoles by name, which is the first part of their addresses; the page is about all of them then.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -245,25 +257,27 @@ class ConsoleServer:
 
     def __init__(
         self,
-        model: ConsoleModel,
+        model: PageModel,
         listen: Listen,
         answers: Answers | None = None,
         past: Past | None = None,
         take_note: Answer | None = None,
         tools: Tools | None = None,
+        sites: Mapping[str, Site] | None = None,
     ) -> None:
-        self._state = ConsoleState(
-            model,
-            listen.hosts,
+        new_state = partial(
+            ConsoleState,
+            hosts=listen.hosts,
             token=listen.token,
             is_tls=listen.is_tls,
             identity=listen.identity,
-            answers=answers,
-            past=past,
-            take_note=take_note,
-            tools=tools,
             is_stopping=asyncio.Event(),
         )
+        below = {
+            name: new_state(site.model, answers=site.past, past=site.past, take_note=site.take_note, name=name)
+            for name, site in (sites or {}).items()
+        }
+        self._state = new_state(model, answers=answers, past=past, take_note=take_note, tools=tools, sites=below)
         self._listen = listen
         config = uvicorn.Config(
             new_app(self._state),
@@ -314,7 +328,7 @@ class ConsoleServer:
     @property
     def clients(self) -> int:
         """Number of clients that receive events now."""
-        return self._state.clients
+        return self._state.clients + sum(site.clients for site in self._state.sites.values())
 
     def _run(self) -> None:
         async def serve() -> None:

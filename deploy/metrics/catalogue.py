@@ -137,6 +137,16 @@ OF_QUEUE = _of_fields(
     depth=("queue_messages", "Messages of one of the ten deepest queues of a store."),
     bytes=("queue_bytes", "Sum of the lengths of its messages."),
     getters=("queue_getters", "Handles open for input on it, as last measured."),
+    puts_per_s=("queue_puts_per_second", "Messages that applications asked to put per second, of 15 to 30 minutes."),
+    gets_per_s=("queue_gets_per_second", "Messages got per second, likewise; 0 once none was got for a minute."),
+    drain_s=(
+        "queue_drain_seconds",
+        "Time in which its getters empty it as fast as they get now, if nothing more is put; +Inf: they do not get.",
+    ),
+    getters_wanted=(
+        "queue_getters_wanted",
+        "Handles open for input that empty it in five minutes while puts go on, each as fast as those of now.",
+    ),
 )
 
 CATALOGUE = {

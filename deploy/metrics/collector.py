@@ -60,7 +60,7 @@ class TwinCollector(Collector):
         lock: held while `latest` changes.
         status: returns the status of the job; None if it is not known.
         is_ready: True once the topics have been read to their ends.
-        site: name of the site, a label of every metric; "": none.
+        site: name of the site, a label of every metric; "": as the state records say.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class TwinCollector(Collector):
         self._lock = lock
         self._status = status
         self._is_ready = is_ready
-        self._site = {"site": site} if site else {}
+        self._own_site = site
         self._has_complained = False  # of the status file, since it was last right
 
     def describe(self) -> Iterable[MetricFamily]:
         """Return every metric without samples, so that registering does not collect."""
-        return list(_families(self._site).values())
+        return list(_families(()).values())
 
     def collect(self) -> Iterable[MetricFamily]:
         """Return every metric with its samples."""
@@ -88,7 +88,9 @@ class TwinCollector(Collector):
             states, alerts = list(self._latest.states.values()), list(self._latest.alerts.values())
             incidents = list(incident_samples(self._latest))
             letters, unreadable = dict(self._latest.dead_letters), self._latest.unreadable
-        families = _families(self._site)
+            site = self._own_site or self._latest.site
+        further = {"site": site} if site else {}
+        families = _families(further)
         kinds = {entry.state.store: entry.state.kind for entry in states}
         own: list[Sample] = [
             ("unreadable_records_total", {}, unreadable),
@@ -106,7 +108,7 @@ class TwinCollector(Collector):
             metric = CATALOGUE[f"mqtwin_{name}"]
             unique[metric.name, tuple(labels.get(label, "") for label in metric.labels)] = value
         for (name, label_values), value in unique.items():
-            families[name].add_metric((*label_values, *self._site.values()), value)
+            families[name].add_metric((*label_values, *further.values()), value)
         return [family for family in families.values() if family.samples]
 
     def _job_samples(self) -> list[Sample]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from deploy.console import DEFAULT_PORT
 from deploy.options.common import Flag, KafkaOptions, Repeated, parse_address
-from deploy.options.files import EstateFile, InputFile, InputFolder, SecretFile
+from deploy.options.files import EstateFile, FileUse, InputFile, InputFolder, SecretFile
 from deploy.options.identity import SignInOptions
+from streams.kafka.topics import DEFAULT_PREFIX
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = f"127.0.0.1:{DEFAULT_PORT}"
 _NO_SIGN_IN = SignInOptions()
 _SOCKET = "unix:"
+_SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # the first part of an address
+_RESERVED = {"/static", "/api", "/login", "/callback", "/logout", "/healthz", "/readyz"}  # addresses of the console
 
 
 @Parameter(name="*")
@@ -76,6 +80,85 @@ class SourceOptions:
             raise UsageError(f"--status-file {self.status_file}; expected: with --bootstrap-servers")
         if self.zone is not None and estate is not None:
             raise UsageError(f"--zone {self.zone} with --estate; expected: [site] zone in {estate}")
+
+
+def _file_of_site(value: object) -> Path:
+    """Return the file in NAME=FILE."""
+    return Path(str(value).partition("=")[2] or str(value))
+
+
+SITES = Group("Several sites", sort_key=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteSource:
+    """A job of several in one console. estate: that of the job, for what-if; None: it is not known."""
+
+    name: str
+    kafka: KafkaOptions
+    estate: Path | None
+
+
+@Parameter(name="*", group=SITES)
+@dataclass(frozen=True, kw_only=True)
+class SitesOptions:
+    """Several jobs in one console."""
+
+    site: Annotated[
+        Repeated,
+        Parameter(
+            help="Site to show beside others, NAME=BOOTSTRAP/PREFIX: its Kafka and the prefix of its topics; repeated."
+        ),
+    ] = ()
+    site_estate: Annotated[
+        tuple[EstateFile, ...],
+        Parameter(
+            help="For what-if at a site: the estate of its job, which has the name in its [site]; may be repeated.",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
+    site_kafka_file: Annotated[
+        tuple[Annotated[str, FileUse(is_secret=True, path_of=_file_of_site)], ...],
+        Parameter(help="Kafka client settings of a site, NAME=FILE; may be repeated.", negative="", show_default=False),
+    ] = ()
+
+    def sources(self) -> list[SiteSource]:
+        """Return the sites; none without --site. UsageError: an option is wrong, or names no site."""
+        from twin.estate import load_estate
+
+        places = self._named("--site", self.site, "NAME=BOOTSTRAP/PREFIX")
+        files = self._named("--site-kafka-file", self.site_kafka_file, "NAME=FILE")
+        estates = {load_estate(path).site.name: path for path in self.site_estate}
+        for option, names in (("--site-kafka-file", [*files]), ("--site-estate", [*estates])):
+            for name in names:
+                if name not in places:
+                    known = ", ".join(places) or "--site NAME=BOOTSTRAP/PREFIX, too"
+                    raise UsageError(f"{option} of site {name or 'without a name'}; expected: {known}")
+        sources = []
+        for name, place in places.items():
+            servers, slash, prefix = place.partition("/")
+            settings = None if name not in files else Path(files[name])
+            topic_prefix = prefix if slash else DEFAULT_PREFIX
+            try:
+                kafka = KafkaOptions(bootstrap_servers=servers, topic_prefix=topic_prefix, kafka_file=settings)
+            except UsageError as error:
+                raise UsageError(f"--site {name}: {error}") from None
+            sources.append(SiteSource(name=name, kafka=kafka, estate=estates.get(name)))
+        return sources
+
+    @staticmethod
+    def _named(option: str, items: tuple[str, ...], form: str) -> dict[str, str]:
+        """Return the values by name. UsageError: an item has another form, or a name that is taken."""
+        values: dict[str, str] = {}
+        for item in items:
+            name, equals, value = item.partition("=")
+            if not (equals and value and _SITE_NAME.fullmatch(name)):
+                raise UsageError(f"{option} {item}; expected: {form}, the name of letters, digits, '.', '_' and '-'")
+            if name in values or f"/{name}" in _RESERVED:
+                raise UsageError(f"{option} {item}: {name} is taken; expected: another name")
+            values[name] = value
+        return values
 
 
 @Parameter(name="*")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.events import Reason
 from twin.records import AlertRecord, Incidents, StateRecord, read_alert_record, read_state_record
+from twin.records.bounds import text_of
 
 OTHER_REASON = "other"  # of a dead letter whose reason is unknown here: written by a newer job, or by somebody else
 _REASONS = tuple(str(reason) for reason in Reason)
@@ -71,11 +73,17 @@ class Latest:
         self.alerts: dict[str, AlertEntry] = {}  # by alert id, in the order of their first record
         self.incidents = Incidents()
         self.dead_letters = dict.fromkeys((*_REASONS, OTHER_REASON), 0)
+        self._site: tuple[float, str] = (0.0, "")  # of the state record that was written last, and when
 
     @property
     def unreadable(self) -> int:
         """Number of records that are neither states nor alerts."""
         return self._guard.unreadable
+
+    @property
+    def site(self) -> str:
+        """Name of the site, by the state record that was written last; "": it has none."""
+        return self._site[1]
 
     def apply(self, record: TopicRecord) -> AlertEntry | None:
         """Apply a record of any of the topics; return the entry if it is an alert that changes something."""
@@ -101,6 +109,7 @@ class Latest:
         if store not in self.states and len(self.states) >= _MAX_ENTRIES:
             raise ValueError(f"more than {_MAX_ENTRIES:,} stores")
         self.states[store] = msgspec.structs.replace(entry, derived=self._derive(entry))
+        self._site = max(self._site, (entry.written_s, text_of(entry.state.site)), key=itemgetter(0))
 
     def _apply_alert(self, record: TopicRecord) -> AlertEntry | None:
         """Apply a record of the alerts topic; return None for a repeated one or a tombstone."""

@@ -46,6 +46,11 @@ def ends(payload: list[PostableAlert]) -> dict[str, float]:
     return {sent.labels["urgency"]: seconds(sent.ends_at) for sent in payload}
 
 
+def ends_by_site(payload: list[PostableAlert]) -> dict[str, bool]:
+    """Return whether each alert has ended, by site."""
+    return {sent.labels.get("site", ""): seconds(sent.ends_at) < NOW_S + 70 for sent in payload}
+
+
 def role(role: str = ROOT, id_: str = "QSG1/APP1/1") -> IncidentRole:
     return IncidentRole(id=id_, role=role, opened="2026-11-20T01:33:40.000000Z")
 
@@ -167,6 +172,19 @@ def test_a_page_set_has_the_labels_of_mq_prometheus() -> None:
     of_page_set = labels(entry(store="QM01/PS04", resource="pages"))
     assert (of_page_set["qmgr"], of_page_set["pageset"], of_page_set["platform"]) == ("QM01", "4", "ZOS")
     assert "structure" not in of_page_set and "qsg" not in of_page_set
+
+
+def test_the_site_is_that_of_the_alerts_unless_it_is_given() -> None:
+    assert "site" not in labels(entry())
+    assert labels(entry(site="prod"))["site"] == "prod"
+    incidents = SentIncidents("mine")
+    incidents.apply(entry(site="prod"))
+    assert incidents.payload(NOW_S)[0].labels["site"] == "mine"
+
+
+def test_a_site_that_gets_its_name_while_an_incident_is_open_has_one_alert() -> None:
+    incidents = applied(entry(written_s=NOW_S), entry(UPDATED, 1, site="prod", written_s=NOW_S + 60))
+    assert ends_by_site(incidents.payload(NOW_S + 70)) == {"prod": False, "": True}
 
 
 # --- what is sent ----------------------------------------------------------------------------------------------------

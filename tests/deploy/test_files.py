@@ -212,6 +212,7 @@ SECRETS = {
     ("collect", "--token-file"),
     ("share", "--key-file"),
     ("console", "--oidc-secret-file"),
+    ("console", "--site-kafka-file"),
     ("console", "--tls-key"),  # its --token-file is refused, not warned about
     ("mcp", "--tls-key"),  # the same
 }

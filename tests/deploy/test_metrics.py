@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from deploy.cli import main
 from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
-from deploy.metrics.collector import TwinCollector
+from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.metrics.server import Health, metrics_server
 from streams.kafka.latest import Latest
 from streams.kafka.topics import Topics
@@ -40,6 +40,7 @@ from twin.records import (
     ResourceForecast,
     SeenShare,
     StateForecast,
+    StateRecord,
 )
 from twin.testing import Driver
 from twin.units import percent
@@ -112,7 +113,7 @@ COVERAGE = {
 
 
 def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples) -> None:
-    queues = (DeepQueue(name="ORDERS", depth=3, bytes=300, getters=2),)
+    queues = (DeepQueue(name="ORDERS", depth=3, bytes=300, getters=2, puts_per_s=1.0, gets_per_s=1.0),)
     own = {"forecast_scores": SCORES, "fidelity": 0.9, "queues": queues, "coverage": COVERAGE}
     scored = msgspec.structs.replace(driver.state("QM01/PS04"), **own)
     measured = msgspec.structs.replace(driver.state("CF01"), storage_measured=1 << 30)
@@ -125,6 +126,38 @@ def test_a_site_is_a_label_of_every_sample_and_else_of_none(driver: Driver) -> N
     sites = {sample.labels.get("site") for family in named.collect() for sample in family.samples}
     assert sites == {"prod"}
     assert not [family for family in collector(latest).collect() for own in family.samples if "site" in own.labels]
+
+
+def test_the_site_is_that_of_the_record_that_was_written_last_unless_it_is_given(driver: Driver) -> None:
+    first, second = (driver.state(store) for store in ("QM01/PS04", "CF01"))
+    latest = Latest(Topics(), derive=samples_of)
+
+    def take(state: StateRecord, written_s: float, site: str) -> set[str | None]:
+        named = msgspec.structs.replace(state, site=site) if site else state
+        latest.apply(topic_record(Topics().state, msgspec.json.encode(named), written_s))
+        read = collector(latest).collect()
+        return {sample.labels.get("site") for family in read for sample in family.samples}
+
+    assert take(first, 1000.0, "") == {None}
+    assert take(second, 2000.0, "prod") == {"prod"}
+    assert take(first, 1500.0, "before") == {"prod"}  # read later, of another partition
+    assert take(first, 3000.0, "renamed") == {"renamed"}
+    own = TwinCollector(latest, threading.Lock(), lambda: STATUS, lambda: True, "mine")
+    assert {sample.labels["site"] for family in own.collect() for sample in family.samples} == {"mine"}
+
+
+def test_the_time_in_which_a_queue_drains_and_the_getters_that_it_wants(driver: Driver) -> None:
+    queues = (
+        DeepQueue(name="ORDERS", depth=6_000, bytes=1, puts_per_s=50.0, gets_per_s=20.0, getters=4),
+        DeepQueue(name="STUCK", depth=5, bytes=1, puts_per_s=1.0, gets_per_s=0.0, getters=0),
+        DeepQueue(name="MEASURED", depth=4, bytes=None, getters=3),
+    )
+    read = samples(latest_of([msgspec.structs.replace(driver.state("QSG1/APP1"), queues=queues)]))
+    of_queue = {own["queue"]: number for own, number in read["mqtwin_queue_drain_seconds"]}
+    assert of_queue == {"ORDERS": 300.0, "STUCK": math.inf}  # nothing is said where gets are not reported
+    assert value(read, "queue_gets_per_second", queue="ORDERS", store="QSG1/APP1") == 20.0
+    assert value(read, "queue_getters_wanted", queue="ORDERS") == 4 * (50 + 6_000 / 300) / 20
+    assert len(read["mqtwin_queue_getters_wanted"]) == 1
 
 
 def test_labels_of_a_structure_of_another_program_have_no_group() -> None:

@@ -48,7 +48,8 @@ def test_an_alias_leads_to_its_queue_but_has_a_numbering_of_its_own(structure: O
     driver = structure()
     driver.put(7, queue="ALIAS.QUEUE", seq=1)
     state = driver.put(8, seq=1)
-    assert (state["queues"], state["duplicates"]) == ([{"name": "A.QUEUE", "depth": 2, "bytes": 15}], 0)
+    [queue] = state["queues"]
+    assert (queue["name"], queue["depth"], queue["bytes"], state["duplicates"]) == ("A.QUEUE", 2, 15, 0)
 
 
 def test_the_ten_deepest_queues_are_listed_deepest_first(structure: Open) -> None:
@@ -57,7 +58,7 @@ def test_the_ten_deepest_queues_are_listed_deepest_first(structure: Open) -> Non
     for n, queue in enumerate(queues):
         driver.put(10, queue=queue, count=n + 1)
     assert [queue["name"] for queue in driver.state()["queues"]] == list(queues[:1:-1])
-    assert driver.state()["queues"][0] == {"name": "Q11", "depth": 12, "bytes": 120}
+    assert driver.state()["queues"][0].items() >= {"name": "Q11", "depth": 12, "bytes": 120}.items()
 
 
 @pytest.mark.parametrize("op", ["PUT", "GET"])

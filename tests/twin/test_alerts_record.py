@@ -9,7 +9,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.conditions import CLEARED, ENTRIES, FULL, INFO, OPENED, UPDATED, WARNING, Resource
-from twin.records import PART, ROOT, Action, AlertRecord, Filler, Step
+from twin.records import PART, ROOT, Action, AlertRecord, Filler, Step, read_alert_record
 
 GETTERS = Action(
     id="getters",
@@ -58,6 +58,16 @@ def test_a_record_is_a_cloud_event(alert: Alert) -> None:
     assert event.get_subject() == "QSG1/APP1"
     assert event.get_datacontenttype() == "application/json"
     assert event.get_data() == msgspec.json.decode(msgspec.json.encode(alert.data()))
+
+
+def test_a_record_of_a_named_site_says_so_and_no_other_site_has_its_source_and_id() -> None:
+    records = [Episodes("QSG1/APP1", site=site).open(finding(), TIME)[0].record() for site in ("", "prod", "Zürich 2")]
+    events = [JSONFormat().read(CloudEvent, record) for record in records]
+    assert [event.get_source() for event in events] == ["mqtwin", "mqtwin/prod", "mqtwin/Z%C3%BCrich%202"]
+    assert len({event.get_id() for event in events}) == 1
+    sites = [read_alert_record(record).data.site for record in records]
+    assert sites == [msgspec.UNSET, "prod", "Zürich 2"]
+    assert b'"site"' not in records[0]
 
 
 def test_its_data_are_those_of_the_contract() -> None:

@@ -15,6 +15,7 @@ from twin.alerts.readers import QueueFact, Readers
 from twin.units import as_text
 
 MINUTE = 60.0
+RATES = ("puts_per_s", "gets_per_s")  # counted, of events
 
 
 def measure(driver: TwinDriver, asked: tuple[str, ...] = ("QM01", "QM02"), **fact: Any) -> dict[str, Any]:
@@ -43,12 +44,14 @@ def test_a_measurement_of_queues_alone_is_no_level_of_the_store(open_driver: typ
 def test_the_state_record_has_only_facts_that_are_known() -> None:
     driver = TwinDriver()
     driver.put(count=3)
-    assert queue_of(driver).keys() == {"name", "depth", "bytes"}
+    assert queue_of(driver).keys() == {"name", "depth", "bytes", *RATES}
     measure(driver, getters=0, oldest_s=17, last_get="2026-11-20T11:00:00+01:00", uncommitted=None)
     assert queue_of(driver) == {
         "name": "A.QUEUE",
         "depth": 3,
         "bytes": queue_of(driver)["bytes"],
+        "puts_per_s": queue_of(driver)["puts_per_s"],
+        "gets_per_s": 0.0,
         "getters": 0,
         "oldest_s": 17,
         "last_get": "2026-11-20T10:00:00.000000Z",
@@ -63,7 +66,33 @@ def test_a_list_of_queues_as_in_state_records_of_earlier_versions_is_accepted() 
     driver.put(count=3)
     driver.measure(ents_used=3, queues=[{"name": "A.QUEUE", "depth": 3, "bytes": 300}, {"name": "NONE", "depth": 1}])
     assert driver.state()["baseline"]["entries"] == 0
-    assert queue_of(driver).keys() == {"name", "depth", "bytes", "measured_at"}
+    assert queue_of(driver).keys() == {"name", "depth", "bytes", "measured_at", *RATES}
+
+
+def test_a_queue_has_its_puts_and_gets_per_second_of_15_to_30_minutes() -> None:
+    driver = TwinDriver(size=8 << 20)
+    for _ in range(40):  # a minute each
+        driver.put(count=120)
+        driver.get(count=60)
+        driver.wait(58)
+    queue = queue_of(driver)
+    assert queue["depth"] == 40 * 60
+    assert 1.9 < queue["puts_per_s"] < 2.1 and 0.95 < queue["gets_per_s"] < 1.05
+    driver.wait(2 * MINUTE)
+    assert queue_of(driver)["gets_per_s"] == 0.0 < queue_of(driver)["puts_per_s"]  # nobody gets any more
+    driver.wait(60 * MINUTE)
+    driver.wait(1)
+    assert queue_of(driver)["puts_per_s"] == 0.0
+    assert driver.reopen().state() == driver.state()
+
+
+def test_the_first_rates_are_those_since_the_first_event() -> None:
+    driver = TwinDriver()
+    driver.put(count=10)
+    driver.wait(20)
+    driver.get()
+    assert queue_of(driver)["puts_per_s"] == pytest.approx(10 / 21, abs=0.001)
+    assert queue_of(driver)["gets_per_s"] == pytest.approx(1 / 21, abs=0.001)
 
 
 def test_where_only_levels_are_known_the_measured_depths_are_shown() -> None:
@@ -71,6 +100,7 @@ def test_where_only_levels_are_known_the_measured_depths_are_shown() -> None:
     driver.measure(resync=True, ents_used=12, queues=[{"name": "A.QUEUE", "depth": 12}])
     (queue,) = driver.state()["queues"]
     assert (queue["depth"], queue["bytes"]) == (12, None)
+    assert not queue.keys() & {*RATES}
 
 
 def test_a_fact_counts_for_three_usual_distances_and_five_minutes_at_least() -> None:
@@ -267,7 +297,7 @@ def test_a_clock_that_goes_back_forgets_them() -> None:
         driver.send("HEARTBEAT", None, store=driver.name, time=earlier + second * SECOND_US)
         if not driver.twin.readers.facts:
             break
-    assert queue_of(driver).keys() == {"name", "depth", "bytes"}
+    assert queue_of(driver).keys() == {"name", "depth", "bytes", *RATES}
 
 
 # --- the watch about a queue that nobody reads -----------------------------------------------------------------------

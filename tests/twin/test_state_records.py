@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
+from twin.estate.model import Site
 from twin.records import STATES, StateRecord, UniformClusterState, read_state_record, resources_of
 from twin.simulation import side_by_side_estate
 from twin.stores.open import open_store
@@ -33,6 +35,16 @@ def test_a_record_is_read_as_the_kind_that_it_names_and_written_the_same(written
         record = read_state_record(value)
         assert type(record) is STATES[kind]
         assert msgspec.json.encode(record) == value
+
+
+def test_a_record_of_a_named_site_says_so_and_is_else_what_it_was() -> None:
+    estate = side_by_side_estate()
+    named = replace(estate, site=Site(name="prod", zone="Europe/Berlin"))
+    for name in estate.stores:
+        value, unnamed = (msgspec.json.encode(open_store(own, name).state()) for own in (named, estate))
+        assert read_state_record(value).site == "prod"
+        assert without(value, "site") == unnamed and b'"site"' not in unnamed
+        assert read_state_record(unnamed).site is msgspec.UNSET
 
 
 def test_a_record_of_version_0_1_0_lacks_later_fields(written: dict[str, bytes]) -> None:

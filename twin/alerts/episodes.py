@@ -14,10 +14,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import cast
+from urllib.parse import quote
 
 import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
+from msgspec import UNSET, UnsetType
 
 from kernels.clock import TICK
 from twin.alerts.runbook import OURS, Runbook
@@ -85,6 +87,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         incident: the incident that holds the alert, and its role there.
         done: what was done in the incident, in order of time.
         brief: first lines of a page.
+        site: name of the site; UNSET: it has none.
     """
 
     change: ChangeName
@@ -106,6 +109,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     incident: IncidentRole = NO_INCIDENT
     done: tuple[DoneAction, ...] = ()
     brief: tuple[str, ...] = ()
+    site: str | UnsetType = UNSET
 
     @property
     def when(self) -> datetime:
@@ -133,7 +137,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         event = CloudEvent(
             attributes={
                 "id": f"{self.alert_id}/{self.number}",
-                "source": _SOURCE,
+                # Of several sites, too, source and id together name one event [CloudEvents 1.0: source].
+                "source": _SOURCE if self.site is UNSET else f"{_SOURCE}/{quote(self.site, safe='')}",
                 "type": f"mqtwin.alert.{self.change}",
                 "subject": self.store,
                 "time": as_datetime(self.time),
@@ -250,6 +255,7 @@ class Episodes:
         on_record: gets each record, in the order in which they are published.
         zone: the zone of the site.
         runbook: the runbook, with the rows of the site.
+        site: name of the site; "": it has none.
 
     Attributes:
         zone: the zone of the site, for times in texts.
@@ -267,8 +273,10 @@ class Episodes:
         on_record: Callable[[Alert], None] = lambda _: None,
         zone: tzinfo = UTC,
         runbook: Runbook = OURS,
+        site: str = "",
     ) -> None:
         self.zone, self.runbook = zone, runbook
+        self._site = site or UNSET
         self._store = store
         self._refreshed = refreshed
         self._on_record = on_record
@@ -468,6 +476,7 @@ class Episodes:
             alert_id=episode.alert_id,
             severity=cast("Severity", finding.severity),
             store=self._store,
+            site=self._site,
             resource=str(finding.resource),
             condition=finding.condition,
             time=time,

@@ -97,7 +97,7 @@ class Site:
     """The site of the estate."""
 
     name: str = ""
-    """Name of the site, for people."""
+    """Name of the site, in its records; "": none."""
     zone: str = ""
     """Zone of the times that people read, such as "Europe/Berlin" or "+01:00"; without one they are UTC."""
 

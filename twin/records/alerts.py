@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from twin.conditions import (
     CLEARED,
@@ -169,6 +170,8 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     """How bad it is; info: the severity of a watch."""
     store: str
     """The store, for example `QSG1/APP1`."""
+    site: Text | UnsetType = UNSET
+    """[Site](estate.md#site) of the job's estate; absent: it has no name."""
     resource: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^({_RESOURCE})$"})]
     """Entries, elements, or `smds/QM01` (the data set of that queue manager); pages; file (blocks, if it drifts); scm,
     augmented; capacity; units (of work in doubt); `queue/ORDERS` (the depth of that queue); `source/QM01` (the silent

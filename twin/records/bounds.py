@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, get_type_hints
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 MEASURED_MAX = 2**53 - 1  # of a measured number: exact in a double; 8 PiB
 MESSAGES_MAX = 2**31 - 1  # of measured messages: a store counts them in 31 bits
@@ -31,6 +32,11 @@ MeasuredSetPages = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: SET_PAGES
 MeasuredDataSetBlocks = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: DATA_SET_BLOCKS_MAX})]
 MeasuredDataSetPages = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: DATA_SET_PAGES_MAX})]
 MeasuredPct = Annotated[float, msgspec.Meta(ge=0, extra={_MEASURED: PCT_MAX})]
+
+
+def text_of(text: str | UnsetType) -> str:
+    """Return a text that a record may lack; "": it does."""
+    return "" if text is UNSET else text
 
 
 def one_of(*words: str) -> msgspec.Meta:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, tzinfo
+from math import inf
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from twin.records.bounds import (
     MeasuredSetPages,
     Number,
     Share,
+    Text,
     Time,
 )
 from twin.units import as_local, event_time
@@ -33,6 +35,7 @@ from twin.units import as_local, event_time
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+DRAIN_S = 300  # in which `getters_wanted` empty a queue
 _MOST_SEEN = 4  # sentences about what is reported of a store
 
 
@@ -48,6 +51,11 @@ class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Messages; where puts and gets are not reported, as measured."""
     bytes: Count | None
     """Sum of `length`; null: only the depth is known."""
+    puts_per_s: Number | UnsetType = UNSET
+    """Messages that applications asked to put per second in the last 15 to 30 minutes of event time; absent: its puts
+    and gets are not reported."""
+    gets_per_s: Number | UnsetType = UNSET
+    """Messages got per second, likewise; 0 once none was got for a minute."""
     getters: MeasuredMessages | UnsetType = UNSET
     """Handles open for input (IPPROCS), of a shared queue those of all members."""
     putters: MeasuredMessages | UnsetType = UNSET
@@ -66,6 +74,28 @@ class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
     """First of the measurements in a row that found no handle open for input."""
     asked: tuple[str, ...] | UnsetType = UNSET
     """Queue managers that answered about its handles."""
+
+    @property
+    def drain_s(self) -> float | None:
+        """Seconds in which its getters empty it as fast as they get now, if nothing more is put; inf: they do not get.
+
+        None: it is not known how fast they get.
+        """
+        if self.gets_per_s is UNSET:
+            return None
+        return self.depth / self.gets_per_s if self.gets_per_s else inf
+
+    @property
+    def getters_wanted(self) -> float | None:
+        """Handles open for input that empty it within `DRAIN_S` while puts go on, each as fast as those of now.
+
+        None: it is not known how many there are, or how fast they get.
+        """
+        if self.getters is UNSET or self.gets_per_s is UNSET or self.puts_per_s is UNSET:
+            return None
+        if not self.getters or not self.gets_per_s:
+            return None
+        return self.getters * (self.puts_per_s + self.depth / DRAIN_S) / self.gets_per_s
 
 
 class SizePair(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,6 +323,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the store, the key of the record."""
     kind: str
     """structure, page_set, queue_file, coupling_facility, uniform_cluster or queue_manager."""
+    site: Text | UnsetType = UNSET
+    """[Site](estate.md#site) of the job's estate; absent: it has no name."""
     time: Time | None
     """Latest event time; null before the first event."""
     messages: MeasuredMessages | None

@@ -116,6 +116,7 @@ class MessageStore(StoreKind):
             on_record=self.monitor.note_alert,
             zone=self.estate.site.clock,
             runbook=runbook_of(self.estate.runbook),
+            site=self.estate.site.name,
         )
         self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
@@ -144,6 +145,7 @@ class MessageStore(StoreKind):
             self.monitor.note_alert,
             self.estate.site.clock,
             runbook_of(self.estate.runbook),
+            self.estate.site.name,
         )
         self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began

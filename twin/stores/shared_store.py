@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from kernels import OPS
 from kernels.clock import TICK
@@ -74,6 +75,7 @@ class SharedStore(ABC, Generic[Config]):
             self._state.incident,
             zone=estate.site.clock,
             runbook=runbook_of(estate.runbook),
+            site=estate.site.name,
         )
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
@@ -301,6 +303,7 @@ class SharedStore(ABC, Generic[Config]):
             StateRecord(
                 store=self.name,
                 kind=self.kind,
+                site=self.estate.site.name or UNSET,
                 time=as_text(max(times)) if times else None,
                 messages=0,  # messages are counted in the stores that hold them
                 bytes=0,

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kernels import clock, layout, meter_rows, meters
+from twin.alerts.fillers import growth_span
 from twin.alerts.readers import QueueFact, Readers
 from twin.events import Measured
 from twin.events.measured import without_nulls
@@ -44,6 +46,9 @@ COUNTERS = (  # fields of the record that SCALARS has, too
 )
 SCALARS = itemgetter(
     *map((layout.SCALARS.names or ()).index, ("clock", "messages", "base_messages", "expiring", *COUNTERS))
+)
+_QUEUE = itemgetter(
+    *map((layout.QUEUE.names or ()).index, ("bytes", "puts", "gets", "puts_before", "gets_before", "got_at"))
 )
 _OF_SCM = ("used", "ents", "elems", "messages", "aug_dynamic")
 
@@ -155,11 +160,14 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
     )
 
 
-def deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int) -> tuple[DeepQueue, ...]:
+def deepest(
+    rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int, began: int | None
+) -> tuple[DeepQueue, ...]:
     """Return the ten deepest queues that hold anything, by depth, then name.
 
     Args:
         readers: facts about who reads them; their depths are those of queues of which no put and no get is known.
+        began: time of the store's first event, microseconds; None: not a bound.
     """
     depths = rows["depth"]
     if not readers.facts and not depths.any():
@@ -167,16 +175,27 @@ def deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now:
     is_counted = bool(rows["puts"].any() or rows["gets"].any())
     if not is_counted and readers.facts:
         _, depths = readers.depths(names, now, now)
-    order = sorted(np.flatnonzero(depths).tolist(), key=lambda row: (-int(depths[row]), names[row]))
-    return tuple(
-        DeepQueue(
-            name=names[row],
-            depth=int(depths[row]),
-            bytes=int(rows["bytes"][row]) if is_counted else None,
-            **_facts(readers.recent(names[row], now), now, int(rows["gets"][row])),
+    order = sorted(np.flatnonzero(depths).tolist(), key=lambda row: (-int(depths[row]), names[row]))[:_MAX_QUEUES]
+    seconds, tick = growth_span(now, began) / clock.SECOND, now // clock.TICK
+    queues = []
+    for row in order:
+        size, puts, gets, puts_before, gets_before, got_at = _QUEUE(rows[row].item())
+        put_rate: float | UnsetType = UNSET  # neither was ever reported
+        got_rate: float | UnsetType = UNSET
+        if puts or gets:
+            put_rate = round((puts - puts_before) / seconds, 3)
+            got_rate = round((gets - gets_before) / seconds, 3) if tick - got_at <= clock.MINUTE_TICKS else 0.0
+        queues.append(
+            DeepQueue(
+                name=names[row],
+                depth=int(depths[row]),
+                bytes=size if is_counted else None,
+                puts_per_s=put_rate,
+                gets_per_s=got_rate,
+                **_facts(readers.recent(names[row], now), now, gets),
+            )
         )
-        for row in order[:_MAX_QUEUES]
-    )
+    return tuple(queues)
 
 
 def _facts(fact: QueueFact | None, now: int, got: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // Receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { actionParts, amount, announce, byId, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, panel, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
+import { actionParts, amount, announce, askForToken, byId, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, panel, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
 import { bandOf, StoreMap } from "./map.js";
 import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
@@ -23,7 +23,7 @@ let drawing = false;
 // --- what is urgent ---
 
 // That of the root of the incident, or amber of a likely forecast that calls for nobody yet.
-const hasPage = (store) => Boolean(store.severity) && store.severity !== "info";
+const hasPage = (store) => !!store.severity && store.severity !== "info";
 const toneOf = (store) => (!hasPage(store) && isFilling(store) ? "warning" : store.severity);
 const wordOf = (store) => (hasPage(store) || !isFilling(store) ? null : "forecast");
 
@@ -42,12 +42,12 @@ const isForeseen = (store) => store.is_foreseen === true;
 const fallingSince = (store, resource) => (store.falling || {})[resource];
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
-const labelOf = (store, name) => store.resources.find((item) => item.name === name)?.label ?? name;
+const resourceOf = (store, name) => store.resources.find((item) => item.name === name);
+const labelOf = (store, name) => resourceOf(store, name)?.label ?? name;
 // The resource of a store's card: that of the forecast, else of its incident, else the fullest.
 function mainResource(store) {
-  const named = (name) => store.resources.find((item) => item.name === name);
   const page = pageOf(store);
-  return (isForeseen(store) && named(store.first.resource)) || (page && named(page.root.resource)) || fullest(store);
+  return (isForeseen(store) && resourceOf(store, store.first.resource)) || (page && resourceOf(store, page.root.resource)) || fullest(store);
 }
 const linkOf = (store) => `#/store/${encodeURIComponent(store)}`;
 
@@ -115,7 +115,7 @@ function timeLeft() {
 }
 
 // True while `full` is open and the store is not full any more.
-const wasFull = (incident) => Boolean(incident) && incident.root.condition === "full";
+const wasFull = (incident) => !!incident && incident.root.condition === "full";
 
 // The time left of an alert, by the latest forecast; empty where there is none.
 function leftOfAlert(alert) {
@@ -145,7 +145,7 @@ function ownActions(alert, root) {
 }
 
 // Whether notes can be written here, by whom: a name, or true where nobody has verified one.
-const takesNotes = () => Boolean(state.meta && state.meta.takes_notes && !state.past) && (state.meta.who || true);
+const takesNotes = () => !!(state.meta && state.meta.takes_notes && !state.past) && (state.meta.who || true);
 
 // Under the heading of an alert. Elements that a reader may have opened or selected stay while what they say does.
 function alertBody(hasActions) {
@@ -185,7 +185,7 @@ function partView(isShort) {
   } };
 }
 
-// The other alerts of an incident: the open ones, then those that have cleared.
+// The other alerts of an incident: open ones, then cleared ones.
 function partsView(isShort) {
   const summary = h("summary"), list = h("ul", { class: "parts" }), root = h("details", { class: "others" }, summary, list);
   return { root, set(incident) {
@@ -607,7 +607,7 @@ class StoreView {
   draw() {
     const store = state.stores.get(this.name);
     this.body.hidden = this.left.root.hidden = !store;
-    this.missing.hidden = Boolean(store);
+    this.missing.hidden = !!store;
     if (!store) {
       setText(this.missing, state.stores.size ? "There is no store of this name." : waitingText());
       return;
@@ -634,7 +634,7 @@ class StoreView {
       number(plan.announced), number(plan.seen), plan.getters_away ? `${plan.status}, getters away` : plan.status]), (texts) => texts.slice(0, 2).join());
     this.setStorage(fields);
     this.facts.set(counters(fields));
-    this.whatIf.show(Boolean(state.meta && state.meta.what_if), state.past ? state.past.time : null);
+    this.whatIf.show(!!(state.meta && state.meta.what_if), state.past ? state.past.time : null);
   }
 
     setStorage(fields) {
@@ -799,7 +799,7 @@ function pastName() {
 }
 
 // Why the job writes nothing any more; empty while it runs, and of a recording.
-const jobProblem = () => (state.past || !state.meta ? "" : state.meta.job_problem || "");
+const jobProblem = () => (state.past ? "" : state.meta?.job_problem || "");
 
 // Since when the job has written nothing, in words; empty while it writes.
 function ageText() {
@@ -848,7 +848,7 @@ function drawCounts() {
   const letters = Object.values(state.letters.reasons).reduce((sum, number) => sum + number, 0);
   setText(byId("count-letters"), letters ? count(letters) : "");
   const soonest = [...state.stores.values()].filter((store) => store.full.length || isFilling(store)).map((store) => (store.full.length ? 0 : store.first.time_to_full_s.p50)).sort((a, b) => a - b)[0];
-  document.title = `${pages ? `(${pages}) ` : ""}${soonest === undefined ? "" : soonest < 1 ? "Full: " : `${span(soonest)}: `}${view ? view.title : "mqtwin"} - mqtwin`;
+  document.title = `${pages ? `(${pages}) ` : ""}${soonest === undefined ? "" : soonest < 1 ? "Full: " : `${span(soonest)}: `}${view ? view.title : "mqtwin"} - ${byId("brand").textContent}`;
 }
 
 function draw() {
@@ -891,23 +891,25 @@ function take(changes) {
 
 // What the server says by itself; of a recording, only that it is there.
 function hear(changes) {
-  const { who, role, sign_in: way } = changes.meta;
+  const { who, role, sign_in: way, site, above, recording, has_past: hasPast } = changes.meta, brand = byId("brand");
+  if (site) setText(brand, `mqtwin ${site}`);
+  if (above) brand.href = above;
   setText(byId("who"), who ? `${who}, ${role}` : "");
   byId("sign-out").hidden = !who || way !== "login";
   if (!state.past) take(changes);
   state.heard = Date.now();
   state.isBroken = false;
-  byId("to-past").hidden = Boolean(state.past) || !changes.meta.has_past || Boolean(changes.meta.recording);
-  if (!state.past && (changes.meta.recording || (changes.meta.has_past && timeInAddress() !== null))) openPast();
+  byId("to-past").hidden = !!state.past || !hasPast || !!recording;
+  if (!state.past && (recording || (hasPast && timeInAddress() !== null))) openPast();
 }
 
 async function openPast() {
   if (state.isOpening) return;
   state.isOpening = true;
-  const answer = await fetch("api/moments").catch(() => null);
+  const { ok, content } = await get("api/moments");
   state.isOpening = false;
-  if (!answer?.ok || state.past) return;
-  state.past = new Past(await answer.json(), take);
+  if (!ok || state.past) return;
+  state.past = new Past(content, take);
   byId("to-past").hidden = true;
   document.querySelector("header.top").append(state.past.root);
   const plays = state.past.moments.plays && timeInAddress() === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -940,7 +942,7 @@ async function checkSession(wait) {
 
 // One line in the place of the freshness, and a button; of a token the dialog that asks for it.
 function signedOut({ detail, who, sign_in: way }) {
-  if (way === "token") return askForToken();
+  if (way === "token") return askForToken(() => { state.started = Date.now(); connect(); });
   const isHere = way === "login", go = () => (isHere ? location.assign(`login?next=${encodeURIComponent(location.hash)}`) : location.reload());
   state.isOut = true;
   source.close();
@@ -949,23 +951,6 @@ function signedOut({ detail, who, sign_in: way }) {
   setAttribute(byId("main"), "data-stale", "true");
   byId("main").hidden = !state.meta;
   drawFresh();
-}
-
-function askForToken() {
-  const dialog = byId("login"), field = byId("token"), wrong = byId("login-wrong");
-  if (dialog.open) return;
-  byId("login-form").onsubmit = async (event) => {
-    event.preventDefault();
-    const answer = await fetch("api/session", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } }).catch(() => null);
-    setText(wrong, answer?.ok ? "" : answer ? "That is not the token." : "The console does not answer.");
-    if (!answer?.ok) return;
-    field.value = "";
-    dialog.close();
-    state.started = Date.now();
-    connect();
-  };
-  dialog.addEventListener("cancel", (event) => event.preventDefault());
-  dialog.showModal();
 }
 
 // --- routes ---

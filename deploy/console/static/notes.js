@@ -30,7 +30,7 @@ export class Notes {
     }, () => {});
     this.list.hidden = alert.notes.length === 0;
     this.buttons.hidden = !isOffered;
-    this.acknowledge.hidden = !alert.is_open || Boolean(acknowledgementOf(alert));
+    this.acknowledge.hidden = !alert.is_open || !!acknowledgementOf(alert);
     if (!isOffered) this.close();
     this.root.hidden = this.list.hidden && this.buttons.hidden;
   }

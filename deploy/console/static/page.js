@@ -190,9 +190,26 @@ export function newest(ask, take) {
 export async function get(path, options) {
   const answer = await fetch(path, options).catch(() => null);
   if (answer?.status === 401) dispatchEvent(new Event("refused"));
-  return { ok: Boolean(answer?.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
+  return { ok: !!answer?.ok, content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
 }
 
 export function post(path, body) {
   return get(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+}
+
+// done: called once the token is known.
+export function askForToken(done) {
+  const dialog = byId("login"), field = byId("token"), wrong = byId("login-wrong");
+  if (dialog.open) return;
+  byId("login-form").onsubmit = async (event) => {
+    event.preventDefault();
+    const answer = await fetch("api/session", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } }).catch(() => null);
+    setText(wrong, answer?.ok ? "" : answer ? "That is not the token." : "The console does not answer.");
+    if (!answer?.ok) return;
+    field.value = "";
+    dialog.close();
+    done();
+  };
+  dialog.oncancel = (event) => event.preventDefault();
+  dialog.showModal();
 }

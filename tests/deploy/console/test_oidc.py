@@ -19,6 +19,7 @@ from deploy.console.identity import Roles
 from deploy.console.model import ConsoleModel
 from deploy.console.oidc import Client
 from deploy.console.oidc import Provider as Identity
+from deploy.console.sites import SitesModel
 from tests.support.console_feed import TOPICS
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, KEY, OTHER_KEY, Provider, running_provider
 
@@ -52,9 +53,9 @@ def browser(identity: Identity, notes: list[Any] | None = None) -> TestClient:
     return TestClient(new_app(state), base_url=ADDRESS, follow_redirects=False)
 
 
-def at_provider(own: TestClient, place: str = "") -> str:
-    """Begin a sign-in; return where the provider sends the browser."""
-    begun = own.get("/login", params={"next": place})
+def at_provider(own: TestClient, place: str = "", site: str = "") -> str:
+    """Begin a sign-in, at one of several sites if it is named; return where the provider sends the browser."""
+    begun = own.get(f"{site}/login", params={"next": place})
     assert begun.status_code == 302, begun.text
     return httpx.get(begun.headers["location"], trust_env=False, follow_redirects=False).headers["location"]
 
@@ -90,6 +91,22 @@ def test_who_signs_in_has_a_name_a_role_and_a_session(provider: Provider) -> Non
     own.post("/note", json={"who": "mallory", "text": "x"}, headers={"sec-fetch-site": "cross-site"})
     own.post("/note", json={"who": "mallory", "text": "x"}, headers={"origin": "https://evil.example"})
     assert len(notes) == 1
+
+
+def test_who_signs_in_at_one_of_several_sites_comes_back_to_it_and_is_signed_in_at_all(provider: Provider) -> None:
+    identity, hosts = identity_of(provider), ["mq.example"]
+    models = {name: ConsoleModel(TOPICS) for name in ("prod", "test")}
+    below = {
+        name: ConsoleState(model, hosts, identity=identity, is_tls=True, name=name) for name, model in models.items()
+    }
+    above = ConsoleState(SitesModel(models), hosts, identity=identity, is_tls=True, sites=below)
+    own = TestClient(new_app(above), base_url=ADDRESS, follow_redirects=False)
+    back = own.get(at_provider(own, "#/alerts", "/prod"), headers={"sec-fetch-site": "cross-site"})
+    assert (back.status_code, back.headers["location"]) == (303, f"{ADDRESS}prod/#/alerts")
+    sessions = [f"{site}/api/session" for site in ("", "/prod", "/test")]
+    assert [own.post(path).json().get("who") for path in sessions] == ["ann"] * 3
+    assert own.post("/test/logout").status_code == 204
+    assert [own.post(path).status_code for path in sessions] == [401] * 3
 
 
 def test_the_role_comes_from_the_groups_and_without_one_nobody_passes(provider: Provider) -> None:
