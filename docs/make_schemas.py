@@ -79,7 +79,8 @@ Schema = dict[str, Any]
 _HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
-    "StateRecord": ("plans",),
+    "StateRecord": ("plans", "words"),
+    "PageScore": ("saved",),
     "DeepQueue": tuple(field.name for field in msgspec.structs.fields(DeepQueue) if field.default is msgspec.UNSET),
 }
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
