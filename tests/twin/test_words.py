@@ -127,13 +127,13 @@ class Answered(RecordedStory):
     """A store of which people say what its pages were worth."""
 
     def say(self, word: str, opened: int | None = None) -> None:
-        paged = opened or self.pages()[-1]
+        paged = opened or self.called()[-1]
         self.apply({"time": self.time, "qmgr": "ann", "op": "NOTE", "store": STORE} | note(paged, word))
 
-    def pages(self) -> list[int]:
+    def called(self) -> list[int]:
         """Return when the alerts opened that became pages."""
-        pages = (alert for alert in self.foreseen() if alert.severity != INFO)
-        return list(dict.fromkeys(opened for alert in pages if (opened := opened_of(alert.alert_id)) is not None))
+        own = (alert for alert in self.foreseen() if alert.severity != INFO)
+        return list(dict.fromkeys(opened for alert in own if (opened := opened_of(alert.alert_id)) is not None))
 
 
 def note(opened: Any, word: Any, **others: Any) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def filled() -> Answered:
 
 def test_the_state_record_and_the_next_page_say_what_was_said() -> None:
     story = filled()
-    assert len(story.pages()) == 1
+    assert len(story.called()) == 1
     assert "words" not in story.state()
     story.say(USELESS)
     [said] = story.state()["words"]
@@ -170,7 +170,7 @@ def test_the_state_record_and_the_next_page_say_what_was_said() -> None:
 def test_a_word_on_a_page_that_is_not_known_changes_nothing() -> None:
     story = filled()
     before = msgspec.msgpack.encode(story.twin.monitor.memory)
-    story.say(USELESS, story.pages()[0] + 1)
+    story.say(USELESS, story.called()[0] + 1)
     assert msgspec.msgpack.encode(story.twin.monitor.memory) == before
 
 
