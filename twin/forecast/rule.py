@@ -30,6 +30,7 @@ SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned
 KEEPS_UP_PROBABILITY = 0.9  # the same where getters get almost as much as is put [fitted]
 _LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
 ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
+_URGENT_S = 600.0  # time left, from which what people said of such pages makes none later
 _ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
 # Needless calls that a filling heard in time is worth, at which the probabilities here hold as they stand.
 _FITTED_AT = 1.5
@@ -137,7 +138,7 @@ def is_worth_a_page(danger: Danger, config: ForecastSettings, worth: Worth = lam
     """Return True if people must act now to be in time, and full is likely enough to call them."""
     situation = situation_of(danger, config, worth)
     lead_s = config.forecast_page_lead_s * (_ASKED_RATIO if situation in _ASKED else 1.0)
-    return danger.times[1] <= lead_s and danger.probability >= needed(situation, config, worth)
+    return danger.times[1] <= lead_s and _is_likely(danger, situation, config, worth)
 
 
 def situation_of(danger: Danger, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> Situation:
@@ -147,13 +148,21 @@ def situation_of(danger: Danger, config: ForecastSettings, worth: Worth = lambda
     """
     asked = Situation.ASKED_KEEPING_UP if danger.keeps_up else Situation.ASKED
     is_near = danger.times[1] <= _ASKED_RATIO * config.forecast_page_lead_s
-    if danger.is_asked and is_near and danger.probability >= needed(asked, config, worth):
+    if danger.is_asked and is_near and _is_likely(danger, asked, config, worth):
         return asked
     if danger.is_clear:
         return Situation.CLEAR
     if danger.turned_before or danger.usage < _LOW:
         return Situation.TURNED
     return Situation.KEEPING_UP if danger.keeps_up else Situation.USUAL
+
+
+def _is_likely(danger: Danger, situation: Situation, config: ForecastSettings, worth: Worth) -> bool:
+    """Return True if full is as likely as a page in a situation needs."""
+    is_urgent = danger.times[1] <= _URGENT_S
+    return danger.probability >= needed(situation, config, worth) or (
+        is_urgent and danger.probability >= needed(situation, config)
+    )
 
 
 def needed(situation: Situation, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> float:
