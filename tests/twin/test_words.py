@@ -206,3 +206,15 @@ def watch() -> AlertRecord:
 )
 def test_the_id_of_an_alert_says_when_it_opened(alert_id: str, opened: int | None) -> None:
     assert opened_of(alert_id) == opened
+
+
+def test_state_from_before_words_is_read_and_has_none() -> None:
+    outcomes, times = paged(2)
+    outcomes.scores(times[-1] + DAY_US)
+    outcomes.note_alert(record(times[-1] + DAY_US, times[-1] + DAY_US))  # it settles the pages before it
+    state = msgspec.msgpack.decode(msgspec.msgpack.encode(outcomes))
+    del state["calls"]
+    state["days"] = [day[:8] for day in state["days"]]
+    read = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=Outcomes)
+    assert (read.calls, read.days) == ([], outcomes.days)
+    assert read.days[0].false == 2
