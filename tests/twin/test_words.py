@@ -74,9 +74,9 @@ def test_words_are_about_pages_of_their_situation_alone() -> None:
 
 def test_a_later_word_replaces_the_earlier_and_none_takes_it_back() -> None:
     outcomes, [time] = paged(1)
-    for word, said in ((USELESS, (0, 1)), (USEFUL, (1, 0)), (USELESS, (0, 1)), (NONE, (0, 0))):
+    for word, counts in ((USELESS, (0, 1)), (USEFUL, (1, 0)), (USELESS, (0, 1)), (NONE, (0, 0))):
         outcomes.take_word(time, word)
-        assert outcomes.words("usual") == said
+        assert outcomes.words("usual") == counts
     assert outcomes.worth("usual") == 1.0
 
 
@@ -154,10 +154,10 @@ def test_the_state_record_and_the_next_page_say_what_was_said() -> None:
     assert len(story.called()) == 1
     assert "words" not in story.state()
     story.say(USELESS)
-    [said] = story.state()["words"]
-    assert (said["useful"], said["useless"]) == (0, 1)
-    situation = Situation(said["situation"])
-    assert said["needed_pct"] == pytest.approx(
+    [words] = story.state()["words"]
+    assert (words["useful"], words["useless"]) == (0, 1)
+    situation = Situation(words["situation"])
+    assert words["needed_pct"] == pytest.approx(
         100 * rule.needed(situation, ForecastSettings(), lambda _: 0.615), abs=0.1
     )
     assert story.twin.monitor.memory.outcomes.words(situation) == (0, 1)

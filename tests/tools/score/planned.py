@@ -1,12 +1,11 @@
-"""`python -m tests.tools.score.planned`: what it is worth to tell the twin of plans, and what its pages were worth.
+"""`python -m tests.tools.score.planned`: the worth of plans and of words on pages, with the figures of two pages.
 
 Each night a job puts to a queue that nobody gets from until it ends, in a store that other traffic passes through. The
-same night is played without a plan and with one: jobs that fit, jobs that fill the store, and plans that are wrong,
-because the job is not run and something else fills the store, or is twice its size, or an hour late.
-
-With `--words` the nights of a store follow one another, so that it learns how rises end; after a page somebody says
-whether the store was full, one time in ten the wrong way round, until ten words are given. The nights after that are
-compared with the same ones of a store that heard no word. `--write` writes a table into its page.
+same night is played without a plan and with one: jobs that fit, jobs that fill the store, and wrong plans (not run, and
+something else fills the store; twice its size; an hour late). With `--words` the nights of a store follow one another,
+so that it learns how rises end. After a page somebody says whether the store was full, one time in ten the wrong way
+round, until ten words are given; the nights after that are compared with those of a store without words. `--write`
+writes a table into its page.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ def _minute(alerts: list[Alert], is_one: Any) -> float | None:
 
 
 class Heard(NamedTuple):
-    """What became of a night of a store whose nights follow one another.
+    """A night of a store whose nights follow one another, as it was played.
 
     Attributes:
         page: minute of the first page of the forecast; None: nobody is called.
@@ -220,8 +219,14 @@ def play_story(number: int, story: Sequence[Night], estate: Estate, *, is_answer
         start += (_QUIET + night.lasts + 2 * _AFTER) * _MINUTE
         if is_answered and page is not None and words < _WORDS:
             word = USEFUL if bool(full) is not is_wrong else USELESS
-            said = {"opened": opened_of(page.alert_id), "word": word}
-            note = {"time": start - _MINUTE, "qmgr": "QM01", "op": "NOTE", "store": "QSG1/APP1", "attributes": said}
+            attributes = {"opened": opened_of(page.alert_id), "word": word}
+            note = {
+                "time": start - _MINUTE,
+                "qmgr": "QM01",
+                "op": "NOTE",
+                "store": "QSG1/APP1",
+                "attributes": attributes,
+            }
             player.feed(decoder.json([msgspec.json.encode(note)]))
             words += 1
     return heard
@@ -236,9 +241,9 @@ def words_table(stores: Sequence[tuple[list[Heard], list[Heard]]]) -> str:
     both = [(before, after) for before, after in leads if before is not None and after is not None]
     means = [float(np.mean(column)) if both else 0.0 for column in zip(*both, strict=True)] or [0.0, 0.0]
     unheard = sum(before is not None and after is None for before, after in leads)
-    told = sum(own[1][-1].words == _WORDS for own in stores)
+    answered = sum(own[1][-1].words == _WORDS for own in stores)
     rows = [
-        f"| {told} stores, nights after the tenth word | without words | with them |",
+        f"| {answered} stores, nights after the tenth word | without words | with them |",
         "| --- | --- | --- |",
         _row(f"{len(calm)} harmless nights: needless calls", calm, lambda night: night.page is not None),
         _row(f"{len(filled)} fillings: called before full", filled, lambda night: night.lead is not None),

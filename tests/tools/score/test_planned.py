@@ -1,4 +1,4 @@
-"""What it is worth to tell the twin of plans, and what its pages were worth."""
+"""The measure of plans, and of words on pages."""
 
 from __future__ import annotations
 

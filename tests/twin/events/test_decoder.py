@@ -549,8 +549,8 @@ NOON = 1_795_176_000_000_000
 NOTE = {"time": PUT["time"], "qmgr": "anybody", "op": "NOTE", "store": "QSG1/APP1"}
 
 
-def word(opened: Any, said: Any, **others: Any) -> dict[str, Any]:
-    return {"attributes": {"opened": opened, "word": said} | others}
+def word(opened: Any, answer: Any, **others: Any) -> dict[str, Any]:
+    return {"attributes": {"opened": opened, "word": answer} | others}
 
 
 @pytest.mark.parametrize("opened", [NOON, "2026-11-20T12:00:00Z"])
