@@ -119,6 +119,7 @@ def annotation_texts(incident: Incident) -> dict[str, str]:
     texts = {
         "summary": data.brief[0] if data.brief else f"{data.store} {', '.join(data.resources)}: {data.condition}",
         "brief": "\n".join(data.brief),
+        "question": data.question,
         "alert_id": data.alert_id,
         "condition": data.condition,
         "resource": data.resource,
@@ -429,7 +430,8 @@ class AlertCommand:
 
     def deliver(self, alert: AlertRecord) -> bool:
         """Run the command with an alert as JSON on its standard input until it ends with 0; False: given up."""
-        brief = "\n".join(printable(line) for line in alert.data.brief)[:_MAX_BRIEF]
+        lines = filter(None, (*alert.data.brief, alert.data.question))
+        brief = "\n".join(map(printable, lines))[:_MAX_BRIEF]
         for attempt, pause_s in enumerate((*_PAUSES_S, None), 1):
             problem = self._run(alert.line.encode() + b"\n", brief)
             if problem is None:

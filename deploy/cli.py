@@ -56,6 +56,7 @@ COMMANDS = {
     "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one from data of a site."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
+    "judge": ("deploy.commands.acted:judge", "Say whether a page was useful: the next ones follow."),
     "mcp": ("deploy.commands.mcp:mcp", "Answer programs that ask (Model Context Protocol); reads only."),
     "plan": ("deploy.commands.plan:plan", "Announce, find, import, list or cancel planned work."),
     "publish": ("deploy.commands.publish:publish", "Publish a recording to the events topic."),
@@ -78,7 +79,7 @@ JOBS = {
     "Look": ("demo", "start", "console", "replay", "report", "state"),
     "Run": ("stream", "collect", "broker", "record", "publish", "import", "share", "checkpoint", "doctor"),
     "Plan": ("estate", "plan", "whatif", "advise", "size"),
-    "Watch": ("alerts", "acknowledge", "acted", "tune", "commission"),
+    "Watch": ("alerts", "acknowledge", "acted", "judge", "tune", "commission"),
     "Test": ("simulate", "compare", "warm"),
     "Serve": ("export", "bridge", "mcp"),
 }

@@ -24,6 +24,7 @@ MARK = "<!-- make commands writes what follows -->\n"
 _PAGES = {
     "acknowledge": "incidents.md#notes",
     "acted": "incidents.md#notes",
+    "judge": "incidents.md#one-word-back",
     "advise": "what-if.md#advice",
     "alerts": "alerts.md",
     "bridge alertmanager": "surfaces.md#alertmanager",

@@ -80,7 +80,8 @@ _HOMES = (alerts, letters, states, reports, report_records)  # modules of the st
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
     "AlertData": ("site",),
-    "StateRecord": ("site", "plans"),
+    "StateRecord": ("site", "plans", "words"),
+    "PageScore": ("saved",),
     "DeepQueue": tuple(field.name for field in msgspec.structs.fields(DeepQueue) if field.default is msgspec.UNSET),
 }
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")

@@ -34,7 +34,7 @@ JSON = "application/json"  # one event per record
 NDJSON = "application/x-ndjson"  # one event per line: two to three times as many events per second
 QUEUE_OPS = frozenset({"PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR"})
 QMGR_OPS = frozenset({"HEARTBEAT", "RESTART"})
-STORE_OPS = frozenset({"ALTER", "REBUILD", "MEASURE", "PLAN"})
+STORE_OPS = frozenset({"ALTER", "REBUILD", "MEASURE", "PLAN", "NOTE"})
 
 MAX_RECORD_BYTES = 500_000  # of NDJSON: half of a broker's default limit
 MAX_PENDING_RECORDS = 10_000  # sent and not yet delivered; then `put` blocks

@@ -152,7 +152,7 @@ texts = st.none() | st.text("ab\n\u00e9", max_size=3) | st.sampled_from(["x" * 5
     note=st.fixed_dictionaries(
         {
             "alert_id": texts,
-            "kind": st.sampled_from(["acknowledged", "acted", "comment", "other"]),
+            "kind": st.sampled_from(["acknowledged", "acted", "comment", "useless", "none", "other"]),
             "action": texts,
             "text": texts,
             "who": texts,
@@ -238,7 +238,7 @@ def test_a_state_of_the_code_is_one_of_the_schema(
     fields = schema("state")
     for state in states:
         validator("state").validate(state)
-        assert set(state) | {"site", "plans"} == set(fields["properties"]) | set(
+        assert set(state) | {"site", "plans", "words"} == set(fields["properties"]) | set(
             fields["$defs"][twin.kind]["properties"]
         )
     assert states[1]["messages"] and states[1]["plans"] and "plans" not in states[0]
@@ -315,6 +315,7 @@ BASES = [
     *({**STORE, "op": "ALTER", "attributes": {}}, {**STORE, "op": "REBUILD"}),
     {**STORE, "op": "MEASURE", "measured": {"messages": 1}},
     {**STORE, "op": "PLAN", "plan": {"id": "A", "cancelled": True}},
+    {**STORE, "op": "NOTE", "attributes": {"opened": PUT["time"], "word": "useful"}},
 ]
 
 

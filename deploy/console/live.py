@@ -21,7 +21,7 @@ from deploy.console.answers import Answers, converted
 from deploy.console.model import MAX_LETTERS, MAX_NOTES_OF_ALERT, ConsoleModel
 from kernels.layout import NEVER
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
-from streams.kafka.notes import write_note
+from streams.kafka.notes import tell_store, write_note
 from streams.kafka.topic_reader import TopicReader, is_left_out
 from streams.kafka.topics import Topics
 from streams.query.past import JobPast
@@ -159,6 +159,7 @@ class NoteTaker:
             with self._lock:
                 self._unread[note.alert_id].remove(note)
             raise
+        tell_store(self._kafka, self._topics, note, alerts[note.alert_id])
         return note
 
 

@@ -115,6 +115,7 @@ class _AlertEntry:
             "change": record.change,
             "opened": opened,
             "is_open": record.is_open,
+            "is_foreseen": data.is_foreseen,
             "label": _labels(data.resources),
             "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
             "notes": notes,

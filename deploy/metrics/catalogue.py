@@ -163,7 +163,7 @@ CATALOGUE = {
         *OF_INTERVALS.values(),
         *_metrics(
             (*STORE, "outcome"),
-            forecast_pages="Pages of the last 30 days: right, late (less than five minutes before full), false.",
+            forecast_pages="Pages of the last 30 days: right, late (less than five minutes before full), false, saved.",
         ),
         *_metrics(
             STORE,

@@ -207,7 +207,7 @@ def _score_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sa
     for score in scores.horizons:
         yield from _fields_of(score, OF_HORIZON, {**labels, "horizon": str(score.horizon_s)})
     yield from _fields_of(scores.intervals, OF_INTERVALS, labels)
-    for outcome, pages in msgspec.structs.asdict(scores.pages).items():
+    for outcome, pages in msgspec.to_builtins(scores.pages).items():
         yield "forecast_pages", {**labels, "outcome": outcome}, pages
 
 

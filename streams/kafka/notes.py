@@ -1,6 +1,7 @@
 """Notes of people on alerts: written to a topic of their own, which the job never reads.
 
-So alerts and states stay functions of the events. Whoever writes a note checks it against the alerts topic first.
+So alerts and states stay functions of the events. Whoever writes a note checks it against the alerts topic first. What
+a page was worth reaches its store as a NOTE event besides.
 """
 
 from __future__ import annotations
@@ -9,17 +10,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
+import structlog
 
 from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import CONNECT_SECONDS, deliver
+from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topic_reader import read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.records import Note, NotedAlert, read_alert_record, read_note
+from twin.errors import UsageError
+from twin.events import JSON
+from twin.records import ACTED, Note, NotedAlert, event_of, read_alert_record, read_note
 
 _DELIVERY_SECONDS = 15.0
 _SETTINGS = {"enable.idempotence": True, "linger.ms": 0, "delivery.timeout.ms": int(1000 * _DELIVERY_SECONDS)}
 
 _T = TypeVar("_T")
+_log = structlog.get_logger("mqtwin.notes")
 
 
 def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
@@ -35,6 +41,29 @@ def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
     prepare_topic(topics, topics.notes, kafka, create=True)
     value = {note.alert_id: msgspec.json.encode(note)}
     deliver(kafka, topics.notes, value, _SETTINGS, seconds=_DELIVERY_SECONDS + CONNECT_SECONDS)
+
+
+def tell_store(kafka: Mapping[str, str], topics: Topics, note: Note, alert: NotedAlert) -> None:
+    """Write what a note says of a page to the events topic, for its store; return once it is delivered.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        alert: the alert that the note is about.
+
+    Raises:
+        UsageError: the user may not write there; of an action that was taken it is logged.
+        MqtwinError: no Kafka answers, or the event was not delivered.
+    """
+    event = event_of(note, alert)
+    if event is None:
+        return
+    try:
+        with Sender(kafka, topics, PublishResult(), linger_ms=0, create_topics=False) as sender:
+            sender.send(Record(alert.store.encode(), event, JSON, 1))
+    except UsageError as error:
+        if note.kind != ACTED:
+            raise
+        _log.warning("the store does not learn of the action", problem=str(error))
 
 
 def read_noted_alerts(kafka: Mapping[str, str], topics: Topics) -> dict[str, NotedAlert]:

@@ -65,6 +65,14 @@ def test_the_command_has_the_brief_in_its_environment(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "\n".join(brief).replace("\0", "\\x00")
 
 
+def test_a_page_of_the_forecast_asks_whether_it_was_useful(tmp_path: Path) -> None:
+    run, _ = command(tmp_path, "import os, sys; open(sys.argv[1], 'w').write(os.environ['MQTWIN_BRIEF'])")
+    for severity, asked in (("warning", "useful? mqtwin judge a useful|useless"), ("info", "")):
+        own = msgspec.structs.replace(record().data, condition="full-forecast", severity=severity, level="")
+        assert run.deliver(msgspec.structs.replace(record(), data=own))
+        assert (tmp_path / "out").read_text() == asked
+
+
 def test_a_command_that_fails_is_run_again_after_growing_pauses(tmp_path: Path) -> None:
     run, pauses = command(tmp_path, FAIL_TWICE)
     assert run.deliver(record())

@@ -26,6 +26,7 @@ KAFKA = "--bootstrap-servers 127.0.0.1:1"
 NEED_STREAM = [
     f"acknowledge QSG1/APP1/1 {KAFKA}",
     f"acted QSG1/APP1/1 alter-size {KAFKA}",
+    f"judge QSG1/APP1/1 useless {KAFKA}",
     f"alerts {KAFKA}",
     f"bridge {KAFKA}",
     "broker",

@@ -1,4 +1,4 @@
-"""Notes on alerts with a real broker: `mqtwin acted`, `mqtwin acknowledge`, the console's, and their topic."""
+"""Notes on alerts with a real broker: `mqtwin acted`, `acknowledge`, `judge`, the console's, and their topic."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,6 +27,7 @@ from twin.errors import UsageError
 from twin.records import Note, new_note
 
 ALERT = "QSG1/APP1/threshold/entries/1"
+PAGE = "QSG1/APP1/full-forecast/entries/1795176000000000"
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 
 
@@ -91,8 +93,9 @@ def test_who_acted_and_who_acknowledged_is_in_the_topic(
         (["acknowledge", "X"], f"alert X: there is no such alert; expected: {ALERT}"),
         (["acknowledge", ALERT, "--who", " "], "who = '' has 0 characters; expected: 1 to 64"),
         (["acknowledge", ALERT, "--comment", "x" * 501], "has 501 characters; expected: 1 to 500"),
+        (["judge", ALERT, "useless"], "expected: one of condition full-forecast that calls or has called"),
     ],
-    ids=["action", "acted", "acknowledge", "who", "comment"],
+    ids=["action", "acted", "acknowledge", "who", "comment", "judge"],
 )
 def test_a_note_about_nothing_is_one_line_and_status_2(
     arguments: list[str], expected: str, unchanged: Topics, kafka: str, capsys: pytest.CaptureFixture[str]
@@ -101,6 +104,38 @@ def test_a_note_about_nothing_is_one_line_and_status_2(
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("mqtwin: ") and line.endswith(expected)
     assert everything(kafka, unchanged.notes) == []
+
+
+def words_told(kafka: str, topics: Topics) -> list[tuple[bytes, dict[str, Any]]]:
+    """Return the key and the content of the events of the topic, which are all NOTEs."""
+    events = [(record.key(), msgspec.json.decode(record.value())) for record in everything(kafka, topics.events)]
+    assert all(event["op"] == "NOTE" for _, event in events)
+    return [(key, event["attributes"] | {"store": event["store"]}) for key, event in events]
+
+
+def test_what_a_page_was_worth_is_a_note_for_people_and_an_event_for_its_store(
+    topics: Topics, kafka: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = msgspec.structs.replace(alert(1), alert_id=PAGE, condition="full-forecast")
+    send(kafka, topics.alerts, [page.record()])
+    assert run(topics, kafka, "judge", PAGE, "useless", "--who", "ann") == 0
+    assert run(topics, kafka, "judge", PAGE, "none", "--who", "ann", "--comment", "a slip") == 0
+    assert run(topics, kafka, "acted", PAGE, "a", "--who", "bob") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{PAGE} useless by ann",
+        f"{PAGE} word taken back by ann: a slip",
+        f"{PAGE} a done by bob",
+    ]
+    model, client = ConsoleModel(topics), {"bootstrap.servers": kafka}
+    with TopicFeed(client, topics, model):
+        until(lambda: PAGE in model.noted_alerts())
+        NoteTaker(client, topics, model).take({"alert_id": PAGE, "kind": "useless", "who": "cy"})
+        NoteTaker(client, topics, model).take({"alert_id": PAGE, "kind": "comment", "who": "cy", "text": "x"})
+    told = {"opened": 1_795_176_000_000_000, "store": "QSG1/APP1"}
+    words = ("useless", "none", "useful", "useless")
+    assert words_told(kafka, topics) == [(b"QSG1/APP1", told | {"word": word}) for word in words]
+    kinds = [note.kind for note in read_notes(client, topics)]
+    assert kinds == ["useless", "none", "acted", "useless", "comment"]
 
 
 def test_an_alert_that_has_cleared_keeps_the_actions_that_it_had(

@@ -157,6 +157,7 @@ def _site(folder: Path) -> tuple[Path, Path]:
         {**common, "op": "ALTER", "attributes": {"offld1_th": "Hans Muster"}},
         {**common, "op": "PLAN", "plan": plan},
         {**common, "op": "PLAN", "plan": {"id": "month end of ACME", "cancelled": True}},
+        {**common, "op": "NOTE", "qmgr": "Hans Muster", "attributes": {"opened": begin, "word": "useless"}},
         {**common, "op": "RESTART"},
     ]
     return write_lines(folder / "night.ndjson", map(msgspec.json.encode, events)), folder / "estate.toml"

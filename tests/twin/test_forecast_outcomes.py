@@ -324,9 +324,9 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> NaiveOutcomes:
         )
         note_look(self, outlook, tick, is_likely=is_likely)
 
-    def on_alert(self: Outcomes, alert: Alert) -> None:
+    def on_alert(self: Outcomes, alert: Alert, situation: str = "") -> None:
         naive.events.append(NaiveAlert(alert.time, alert.alert_id, alert.condition, alert.change, alert.severity))
-        note_alert(self, alert)
+        note_alert(self, alert, situation)
 
     def on_full(self: Outcomes, time: int) -> None:
         if not any(isinstance(event, NaiveAlert) and event.time == time for event in naive.events):

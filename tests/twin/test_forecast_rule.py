@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from twin.estate import ForecastSettings
-from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_worth_a_page, paying
+from twin.forecast.rule import (
+    Danger,
+    Situation,
+    hold_s,
+    is_calm,
+    is_danger,
+    is_worth_a_page,
+    needed,
+    paying,
+    situation_of,
+)
 
 CONFIG = ForecastSettings(forecast_probability=0.4, forecast_lead_s=1800.0)
 NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
@@ -56,14 +66,14 @@ def test_a_page_is_for_what_fills_within_the_time_that_a_person_needs() -> None:
 
 
 def test_a_page_needs_less_where_getters_stopped_and_more_where_they_keep_up() -> None:
-    for danger, needed in (
+    for danger, least in (
         (page(0.0, usage=0.3)._replace(is_clear=True), 0.7),
         (page(0.0)._replace(keeps_up=True), 0.9),
         (page(0.0, turned_before=True)._replace(keeps_up=True), 0.92),
         (page(0.0, is_asked=True)._replace(keeps_up=True), 0.75),
     ):
-        assert is_worth_a_page(danger._replace(probability=needed), CONFIG)
-        assert not is_worth_a_page(danger._replace(probability=needed - 0.01), CONFIG)
+        assert is_worth_a_page(danger._replace(probability=least), CONFIG)
+        assert not is_worth_a_page(danger._replace(probability=least - 0.01), CONFIG)
 
 
 def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -> None:
@@ -130,3 +140,31 @@ def test_earlier_a_watch_has_to_be_likely_within_the_horizon(left: float, least:
     assert not is_danger(least - 0.001, 0.1, times, config)
     assert not is_danger(1.0, 1.0, (7000.0, 7201.0, 8000.0), config)
     assert not is_danger(0.94, 0.1, times, ForecastSettings(forecast_probability=0.95))
+
+
+@pytest.mark.parametrize("situation", Situation)
+def test_words_make_a_page_of_their_situation_need_more_or_less_but_not_in_the_last_ten_minutes(
+    situation: Situation,
+) -> None:
+    in_it = {
+        Situation.ASKED: {"is_asked": True},
+        Situation.ASKED_KEEPING_UP: {"is_asked": True, "keeps_up": True},
+        Situation.CLEAR: {"is_clear": True},
+        Situation.TURNED: {"turned_before": True},
+        Situation.KEEPING_UP: {"keeps_up": True},
+        Situation.USUAL: {},
+    }[situation]
+
+    def least(left: float, worth: float) -> float:
+        dangers = (page(0.0, left)._replace(probability=p / 1000, **in_it) for p in range(1001))  # type: ignore[arg-type]
+        calls = (own for own in dangers if is_worth_a_page(own, CONFIG, lambda own: worth if own == situation else 1.0))
+        return next(calls).probability
+
+    fitted = least(601.0, 1.0)
+    assert fitted == pytest.approx(needed(situation, CONFIG), abs=0.001)
+    assert least(601.0, 2.0) < fitted
+    assert least(600.0, 0.25) == fitted
+    if situation not in (Situation.ASKED, Situation.ASKED_KEEPING_UP):  # the ordinary rule follows the asked one
+        assert least(601.0, 0.25) == pytest.approx(paying(fitted, 1.5 * 0.25), abs=0.001)
+    certain = page(0.99, 601.0)._replace(**in_it)  # type: ignore[arg-type]
+    assert situation_of(certain, CONFIG) == situation

@@ -56,10 +56,11 @@ Op = Literal[
     "REBUILD",
     "MEASURE",
     "PLAN",
+    "NOTE",
 ]
 OPS: tuple[str, ...] = get_args(Op)
 """Operations by number; from ALTER on the event loop of the kernels leaves them to the twin."""
-PLAN = OPS.index("PLAN")
+PLAN, NOTE = OPS.index("PLAN"), OPS.index("NOTE")
 
 
 class Kind(Enum):
@@ -186,12 +187,16 @@ class Event(TypedDict, total=False):
     reason: Annotated[int, Field(Kind.INTEGER, pa.int32(), high=REASON_MAX)]
     """MQRC of the call; absent: 0. A PUT with 2192, or 2056 of a distributed queue manager, took no storage: the real
     system was full."""
-    store: Annotated[str, Field(Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE", "PLAN"))]
-    """Required by ALTER, REBUILD, MEASURE and PLAN. HEARTBEAT and RESTART without it apply to every store of `qmgr`."""
-    attributes: Annotated[
-        dict[str, int | float | str | bool | None], Field(Kind.OBJECT, pa.string(), needed_by=("ALTER",))
+    store: Annotated[
+        str, Field(Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE", "PLAN", "NOTE"))
     ]
-    """Of ALTER and REBUILD: attributes as in the [estate](estate.md), such as `{"offld1_th": 60}`."""
+    """Required by ALTER, REBUILD, MEASURE, PLAN and NOTE. HEARTBEAT and RESTART without it apply to every store of
+    `qmgr`."""
+    attributes: Annotated[
+        dict[str, int | float | str | bool | None], Field(Kind.OBJECT, pa.string(), needed_by=("ALTER", "NOTE"))
+    ]
+    """Of ALTER and REBUILD: attributes as in the [estate](estate.md), such as `{"offld1_th": 60}`. Of NOTE: `opened`
+    and `word`, [what a page was worth](incidents.md#one-word-back)."""
     measured: Annotated[Measured, Field(Kind.OBJECT, pa.string(), needed_by=("MEASURE",))]
     """Of MEASURE: any fields of the [state record](state.md) of that store, with at least one number; others are
     ignored. Of a HEARTBEAT that reports a [silent source](#silent-sources): `silent_s`, whole seconds without an event

@@ -64,7 +64,7 @@ class Reason(StrEnum):
         "many-rejected",
         "More events of the record were refused than its limit of dead letters; the detail counts them.",
     )
-    BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER or REBUILD do not fit the store."
+    BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER, REBUILD or NOTE do not fit the store."
     BAD_PLAN = "bad-plan", "The plan of a PLAN does not fit the store, or is not read."
     IMPOSSIBLE_DIRECT = (
         "impossible-direct",

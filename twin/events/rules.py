@@ -20,15 +20,18 @@ from twin.decoding import UNREADABLE
 from twin.estate import (
     Estate,
     EstateError,
+    MessageStoreConfig,
+    StoreConfig,
     UnknownQueue,
     UnknownQueueManager,
     UnknownStore,
     parse_attributes,
 )
 from twin.estate.planned import Cancelled, read_plan
-from twin.events.fields import FIELDS, OPS, SILENT, check_silent
+from twin.events.fields import FIELD, FIELDS, OPS, SILENT, check_silent
 from twin.events.measured import check_measured
 from twin.events.refusals import EventError, Reason, check_object_bytes, show
+from twin.records import WORDS
 
 _ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
 _NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op in OPS}
@@ -106,7 +109,7 @@ class Rules:
         if op in QUEUE_OPS:
             routes: tuple[int, ...] = (self._route_of_queue(values["qmgr"], values["queue"], values["store"]),)
         elif values["store"] is not None:
-            routes = (self._route_of_store(values["qmgr"], values["store"]),)
+            routes = (self._route_of_store(self._source(op, values), values["store"]),)
             extra = extra or self._extra(op, values)
         else:
             routes = self._routes_of_qmgr(values["qmgr"])
@@ -138,6 +141,17 @@ class Rules:
                 what = f"{config.name} holds no queues: no put or get concerns it; expected: MEASURE, ALTER or REBUILD"
                 raise EventError(Reason.UNKNOWN_QUEUE, what) from None
             raise EventError(Reason.UNKNOWN_QUEUE, str(error)) from None
+
+    def _source(self, op: str, values: dict[str, Any]) -> str:
+        """Return the queue manager of an event about a store: of a NOTE, whoever writes it, the store's first."""
+        if op != "NOTE":
+            return str(values["qmgr"])
+        config = self._estate.stores.get(values["store"])
+        if config is None:
+            raise EventError(
+                Reason.UNKNOWN_STORE, f"there is no store {show(values['store'])}; expected: one of messages"
+            )
+        return next(iter(config.queue_managers), values["qmgr"])
 
     def _route_of_store(self, qmgr: str, store: str) -> int:
         try:
@@ -179,6 +193,8 @@ class Rules:
                 raise EventError(Reason.BAD_PLAN, f"PLAN of {config.name}: {error}") from None
             ended = {"id": plan.id, "cancelled": True} if isinstance(plan, Cancelled) else None
             return _encoded("plan", ended or msgspec.to_builtins(plan))
+        if op == "NOTE":
+            return _encoded("attributes", _word(config, values["attributes"]))
         if op not in {"ALTER", "REBUILD"}:
             return None
         try:
@@ -186,6 +202,21 @@ class Rules:
         except EstateError as error:
             raise EventError(Reason.BAD_ATTRIBUTES, str(error)) from None
         return _encoded("attributes", attributes)
+
+
+def _word(config: StoreConfig, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a NOTE, `opened` in microseconds. Raise EventError (bad-attributes)."""
+    if not isinstance(config, MessageStoreConfig):
+        raise EventError(Reason.BAD_ATTRIBUTES, f"NOTE of {config.name}: nothing pages; expected: a store of messages")
+    content = {"opened": None, "word": None} | attributes
+    if content["word"] not in WORDS:
+        raise EventError(Reason.BAD_ATTRIBUTES, f"word is {show(content['word'])}; expected: {', '.join(WORDS)}")
+    if len(content) > 2:
+        raise EventError(Reason.BAD_ATTRIBUTES, f"NOTE has {', '.join(content)[:100]}; expected: opened, word")
+    try:
+        return content | {"opened": FIELD["time"].checked(content["opened"])}
+    except EventError as error:
+        raise EventError(Reason.BAD_ATTRIBUTES, f"opened: {error}") from None
 
 
 def _encoded(name: str, value: dict[str, Any]) -> bytes:

@@ -43,7 +43,7 @@ from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.reading import Reading, how_read, unread_share
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
-from twin.records import ForecastScores, MeasuredLevels, ResourceForecast, StateForecast
+from twin.records import ForecastScores, MeasuredLevels, PageWords, ResourceForecast, StateForecast
 from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
@@ -150,6 +150,7 @@ class ForecastMonitor:
         self.plans = Plans(memory.plans, planned, zone)
         self.enabled = enabled
         self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
+        self._situation = ""  # of the page that is being written
 
     def record(self, view: ForecastView) -> StateForecast | None:
         """Return the `forecast` of the state record; None where nothing is predicted."""
@@ -189,7 +190,22 @@ class ForecastMonitor:
     def note_alert(self, alert: Alert) -> None:
         """Take an alert record of the store, which may settle forecasts."""
         if self.enabled:
-            self.memory.outcomes.note_alert(alert)
+            self.memory.outcomes.note_alert(alert, self._situation)
+
+    def words(self, view: ForecastView) -> tuple[PageWords, ...]:
+        """Return the `words` of the state record; none where nobody has said what a page was worth."""
+        outcomes = self.memory.outcomes
+        counts = ((situation, *outcomes.words(situation)) for situation in rule.Situation)
+        return tuple(
+            PageWords(
+                situation=str(situation),
+                useful=useful,
+                useless=useless,
+                needed_pct=round(100.0 * rule.needed(situation, view.config, outcomes.worth), 1),
+            )
+            for situation, useful, useless in counts
+            if useful + useless
+        )
 
     def describe(self, params: np.void, horizon_s: float) -> None:
         """Write to a row of PARAMS which rises lead to a look. horizon_s: horizon of the forecasts, seconds."""
@@ -391,7 +407,11 @@ class ForecastMonitor:
     def _maybe_open(self, view: ForecastView, summary: _Summary) -> list[Alert]:
         memory, config, times = self.memory, view.config, summary.times
         soon = summary.outlook.probability_within(rule.SOON_S)
-        is_page = summary.is_asked and times is not None and rule.is_worth_a_page(_danger(summary, times), config)
+        is_page = (
+            summary.is_asked
+            and times is not None
+            and rule.is_worth_a_page(_danger(summary, times), config, memory.outcomes.worth)
+        )
         if times is None or not (is_page or rule.is_danger(summary.probability, soon, times, config)):
             memory.danger_since = None
             return []
@@ -553,8 +573,10 @@ class ForecastMonitor:
                 times = _not_yet(times)
                 summary = _Summary(outlook, tick, probability, times, number)
                 finding = self._finding(view, summary, times, WARNING)
+                self._situation = ""
                 return msgspec.structs.replace(finding, severity=CRITICAL if times[1] <= _CRITICAL_S else WARNING)
         self.memory.announced_full_at_us, self.memory.announced_filler = tick * TICK, ""
+        self._situation = ""
         return view.viewer().nearly_full(resource, WARNING)
 
     def _has_other_filler(self, view: ForecastView, summary: _Summary) -> bool:
@@ -573,8 +595,9 @@ class ForecastMonitor:
         severity = self._severity(view, summary, times, severity_before)
         reasons = evidence(view, summary.outlook, self.memory.announced_filler, summary.tick)
         outcomes = self.memory.outcomes
-        if outcomes.reason and times != _FULL_NOW:
-            reasons = (*reasons, outcomes.reason)
+        if times != _FULL_NOW:
+            words = self._words_text(view, summary, times) if outcomes.calls else ""
+            reasons = (*reasons, *filter(None, (outcomes.reason, words)))
         corrected = outcomes.widen(times)
         finding = viewer.foreseen(summary.resource, severity, corrected, summary.probability, effects, reasons)
         planned = fits.comment(self.plans, view, self.memory.announced_filler, summary.tick)
@@ -590,10 +613,23 @@ class ForecastMonitor:
             before: severity of the last record; None: there is none. A critical alert is a warning again at three
                 times as much time left.
         """
-        if before in (None, INFO) and not rule.is_worth_a_page(_danger(summary, times), view.config):
+        danger, worth = _danger(summary, times), self.memory.outcomes.worth
+        if before in (None, INFO) and not rule.is_worth_a_page(danger, view.config, worth):
             return INFO
+        self._situation = str(rule.situation_of(danger, view.config, worth))
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
         return CRITICAL if times[1] <= until else WARNING
+
+    def _words_text(self, view: ForecastView, summary: _Summary, times: tuple[float, float, float]) -> str:
+        """Return what people said of pages in the situation of an outlook, as a sentence of evidence; "": nothing."""
+        outcomes = self.memory.outcomes
+        situation = rule.situation_of(_danger(summary, times), view.config, outcomes.worth)
+        useful, useless = outcomes.words(situation)
+        if not useful + useless:
+            return ""
+        count, what = (useless, "useless") if outcomes.worth(situation) < 1.0 else (useful, "useful")
+        of_all = f"{count} of {useful + useless} such {'pages were' if useful + useless > 1 else 'page was'} {what}"
+        return f"a page needs {100.0 * rule.needed(situation, view.config, outcomes.worth):.0f} % here: {of_all}"
 
 
 class _Place(NamedTuple):

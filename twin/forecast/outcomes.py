@@ -14,12 +14,23 @@ import math
 from collections.abc import Iterable, Iterator
 
 import msgspec
+from msgspec import UNSET
 
 from kernels.clock import SECOND, TICK
 from twin.alerts.episodes import CALM_FOR, Alert
 from twin.conditions import CLEARED, DATA, INFO, OPENED, Condition
 from twin.forecast.outlook import SECONDS, Outlook
-from twin.records import ForecastScores, HorizonScore, IntervalScore, PageScore, ProbabilityBin
+from twin.records import (
+    NONE,
+    USEFUL,
+    USELESS,
+    ForecastScores,
+    HorizonScore,
+    IntervalScore,
+    PageScore,
+    ProbabilityBin,
+    opened_of,
+)
 
 HORIZONS = (900, 1800, 3600, 7200)  # seconds
 WINDOW_DAYS = 30
@@ -37,6 +48,9 @@ _COVERED = 0.8  # share that p10..p90 has to contain
 _TOLERANCE = 0.1  # of that share, within which intervals stay as they are
 _MAX_SPREAD = 999  # percent
 _MIN_WIDTH, _MAX_WIDTH = 0.5, 3.0  # of a correction [assumed]
+_MAX_CALLS = 32  # pages of the forecast that a store remembers, the last ones
+_PRIOR_PAGES, _PRIOR_USEFUL = 4.0, 0.6  # weight of what is assumed before any word, in pages, and the share [assumed]
+_LEAST_WORTH, _MOST_WORTH = 0.25, 2.0  # factor on the odds that words may make of a page [assumed]
 
 Times = tuple[float, float, float]  # seconds until full: p10, p50, p90
 
@@ -71,6 +85,7 @@ class Day(msgspec.Struct, array_like=True):
         right: number of pages in time.
         late: number of pages too late.
         false: number of pages without a refused put.
+        saved: number of those that were useful in the word of people.
     """
 
     day: int
@@ -81,6 +96,7 @@ class Day(msgspec.Struct, array_like=True):
     right: int = 0
     late: int = 0
     false: int = 0
+    saved: int = 0
 
     def count(self, horizon: int, chance: int, *, came: bool) -> None:
         """Count a settled probability.
@@ -113,6 +129,24 @@ class Page(msgspec.Struct, array_like=True):
         return self.ended is not None and now - self.ended >= CALM_FOR
 
 
+class Call(msgspec.Struct, array_like=True):
+    """A page of the forecast, and what people say of it.
+
+    Attributes:
+        opened: when its alert opened, microseconds, as its id says.
+        paged: when it became a page.
+        situation: the situation that it was called in, as of `rule.Situation`; "": called by a measurement.
+        word: USEFUL or USELESS; "": nobody has said anything.
+        over_on: day, since 1970, on which it was counted as over without a refused put; None: it was not.
+    """
+
+    opened: int
+    paged: int
+    situation: str
+    word: str = ""
+    over_on: int | None = None
+
+
 class Outcomes(msgspec.Struct, kw_only=True):
     """Outcomes of a store's forecasts and pages, part of its state, of bounded size.
 
@@ -122,6 +156,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
         spreads: percent of its width at which each interval of the last fillings reaches the time of full.
         calling: ids of the open alerts that are pages.
         page: the page that calls, or may call again.
+        calls: the last pages of the forecast, oldest first.
     """
 
     looks: list[Look] = []
@@ -129,6 +164,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
     spreads: list[list[int]] = []
     calling: list[str] = []
     page: Page | None = None
+    calls: list[Call] = []
 
     def note_look(self, outlook: Outlook, tick: int, *, is_likely: bool) -> None:
         """Note a look ahead, at most one in five minutes.
@@ -149,8 +185,12 @@ class Outcomes(msgspec.Struct, kw_only=True):
             seconds = [] if times is None else [round(seconds) for seconds in times]
             self.looks.append(Look(tick, chances, seconds, round(100 * self.width)))
 
-    def note_alert(self, alert: Alert) -> None:
-        """Take an alert record of the store, which may begin or end a page, or say that the store is full."""
+    def note_alert(self, alert: Alert, situation: str = "") -> None:
+        """Take an alert record of the store, which may begin or end a page, or say that the store is full.
+
+        Args:
+            situation: that of a page of the forecast, see `Call`.
+        """
         time, opens = alert.time, alert.change == OPENED
         if opens and alert.condition == Condition.FULL:
             self.note_full(time)
@@ -162,6 +202,8 @@ class Outcomes(msgspec.Struct, kw_only=True):
                 self.calling.append(alert.alert_id)
             self.page = self.page or Page(time)
             self.page.ended = None
+            if alert.condition == Condition.FULL_FORECAST:
+                self._note_call(alert, situation)
         elif alert.alert_id in self.calling:
             self.calling.remove(alert.alert_id)
             if not self.calling and self.page is not None:
@@ -193,6 +235,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
         self._settle(before)
         self.looks = [look for look in self.looks if look.tick * TICK <= now]
         self.days = [day for day in self.days if before // _DAY - WINDOW_DAYS < day.day <= now // _DAY]
+        self.calls = [call for call in self.calls if call.paged <= now]
         if self.page is not None:
             self.page.opened = min(self.page.opened, now)
             self.page.ended = None if self.page.ended is None else min(self.page.ended, now)
@@ -220,8 +263,17 @@ class Outcomes(msgspec.Struct, kw_only=True):
     def _settle_page(self, now: int, into: Outcomes) -> None:
         """Count the page as false if it is over by `now`, event time, and no put was refused."""
         page = self.page
-        if page is not None and page.ended is not None and page.is_over(now) and not page.is_judged:
-            into._day(page.ended).false += 1
+        if page is None or page.ended is None or page.is_judged or not page.is_over(now):
+            return
+        day, call = into._day(page.ended), self.calls[-1] if self.calls else None
+        if call is None or call.paged < page.opened:
+            day.false += 1
+            return
+        is_saved = call.word == USEFUL
+        day.saved += is_saved
+        day.false += not is_saved
+        if into is self:
+            call.over_on = day.day
 
     def _judge_page(self, time: int, *, is_full: bool) -> None:
         """Count the page that calls, when puts are first refused. is_full: True for lack of storage, not of depth."""
@@ -243,6 +295,47 @@ class Outcomes(msgspec.Struct, kw_only=True):
             days = sorted([*self.days, day], key=lambda day: day.day)
             self.days = [each for each in days if each.day > days[-1].day - WINDOW_DAYS]
         return day
+
+    # --- words -----------------------------------------------------------------------------------------------------
+
+    def _note_call(self, alert: Alert, situation: str) -> None:
+        """Remember a page of the forecast, once."""
+        opened = opened_of(alert.alert_id)
+        if opened is not None and all(call.opened != opened for call in self.calls):
+            self.calls = [*self.calls, Call(opened, alert.time, situation)][-_MAX_CALLS:]
+
+    def take_word(self, opened: int, word: str) -> None:
+        """Take what people say of a page; one that is not remembered changes nothing.
+
+        Args:
+            opened: when its alert opened, microseconds.
+            word: USEFUL, USELESS, or NONE, which takes an earlier word back.
+        """
+        call = next((call for call in self.calls if call.opened == opened), None)
+        if call is None:
+            return
+        before, call.word = call.word, "" if word == NONE else word
+        day = next((day for day in self.days if day.day == call.over_on), None)
+        if day is not None:
+            change = (call.word == USEFUL) - (before == USEFUL)
+            day.saved += change
+            day.false -= change
+
+    def words(self, situation: str) -> tuple[int, int]:
+        """Return how many pages of a situation were useful, and useless, in the word of people."""
+        words = [call.word for call in self.calls if call.situation == situation]
+        return words.count(USEFUL), words.count(USELESS)
+
+    def worth(self, situation: str) -> float:
+        """Return the factor on the odds that a page of a situation is useful; 1.0: nobody has said anything.
+
+        Words count as outcomes do, beside _PRIOR_PAGES pages of which the share _PRIOR_USEFUL was useful.
+        """
+        useful, useless = self.words(situation)
+        if not useful + useless:
+            return 1.0
+        odds = (_PRIOR_USEFUL * _PRIOR_PAGES + useful) / ((1.0 - _PRIOR_USEFUL) * _PRIOR_PAGES + useless)
+        return min(_MOST_WORTH, max(_LEAST_WORTH, odds * (1.0 - _PRIOR_USEFUL) / _PRIOR_USEFUL))
 
     # --- intervals -------------------------------------------------------------------------------------------------
 
@@ -303,6 +396,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
                 right=sum(day.right for day in days),
                 late=sum(day.late for day in days),
                 false=sum(day.false for day in days),
+                saved=sum(day.saved for day in days) or UNSET,
             ),
         )
 

@@ -6,7 +6,8 @@ It has no state: the caller keeps hold times and the time since which a danger i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from twin.estate import ForecastSettings
@@ -29,9 +30,26 @@ SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned
 KEEPS_UP_PROBABILITY = 0.9  # the same where getters get almost as much as is put [fitted]
 _LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
 ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
+_URGENT_S = 600.0  # time left, from which what people said of such pages makes none later
 _ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
 # Needless calls that a filling heard in time is worth, at which the probabilities here hold as they stand.
 _FITTED_AT = 1.5
+
+
+class Situation(StrEnum):
+    """Situations in which a danger is a page, each with a probability of its own."""
+
+    ASKED = "asked"  # what fills passes its threshold just now
+    ASKED_KEEPING_UP = "asked-keeping-up"  # the same, and getters get almost as much as is put
+    CLEAR = "clear"
+    TURNED = "turned"  # rises like it have turned back, or little is in use
+    KEEPING_UP = "keeping-up"
+    USUAL = "usual"
+
+
+_ASKED = (Situation.ASKED, Situation.ASKED_KEEPING_UP)
+Worth = Callable[[Situation], float]
+"""By situation a factor on the odds that a page saves a filling: what people have said of such pages."""
 
 
 class Danger(NamedTuple):
@@ -116,22 +134,43 @@ def is_calm(probability: float, times: Sequence[float] | None, config: ForecastS
     return times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s
 
 
-def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
-    """Return True if people must act now to be in time, and full is likely enough to call them.
+def is_worth_a_page(danger: Danger, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> bool:
+    """Return True if people must act now to be in time, and full is likely enough to call them."""
+    situation = situation_of(danger, config, worth)
+    lead_s = config.forecast_page_lead_s * (_ASKED_RATIO if situation in _ASKED else 1.0)
+    return danger.times[1] <= lead_s and _is_likely(danger, situation, config, worth)
+
+
+def situation_of(danger: Danger, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> Situation:
+    """Return the situation by which a danger is a page, or would be one if full were likelier, or nearer.
 
     Where a threshold is passed just now, a fixed one would page: then it is enough that full is likely and not far off.
     """
-    probability, left, lead_s = danger.probability, danger.times[1], config.forecast_page_lead_s
-    asked = PAGE_PROBABILITY if danger.keeps_up else ASKED_PROBABILITY
-    if danger.is_asked and probability >= paying(asked, config.needless) and left <= _ASKED_RATIO * lead_s:
-        return True
-    return left <= lead_s and probability >= paying(_needed(danger), config.needless)
-
-
-def _needed(danger: Danger) -> float:
-    """Return the probability from which a danger is a page, at `_FITTED_AT`."""
+    asked = Situation.ASKED_KEEPING_UP if danger.keeps_up else Situation.ASKED
+    is_near = danger.times[1] <= _ASKED_RATIO * config.forecast_page_lead_s
+    if danger.is_asked and is_near and _is_likely(danger, asked, config, worth):
+        return asked
     if danger.is_clear:
-        return CLEAR_PROBABILITY
+        return Situation.CLEAR
     if danger.turned_before or danger.usage < _LOW:
-        return SURE_PROBABILITY
-    return KEEPS_UP_PROBABILITY if danger.keeps_up else PAGE_PROBABILITY
+        return Situation.TURNED
+    return Situation.KEEPING_UP if danger.keeps_up else Situation.USUAL
+
+
+def _is_likely(danger: Danger, situation: Situation, config: ForecastSettings, worth: Worth) -> bool:
+    """Return True if full is as likely as a page in a situation needs."""
+    is_urgent = danger.times[1] <= _URGENT_S
+    return danger.probability >= needed(situation, config, worth) or (
+        is_urgent and danger.probability >= needed(situation, config)
+    )
+
+
+def needed(situation: Situation, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> float:
+    """Return the probability of full from which a danger in a situation is a page."""
+    fitted = {
+        Situation.ASKED: ASKED_PROBABILITY,
+        Situation.CLEAR: CLEAR_PROBABILITY,
+        Situation.TURNED: SURE_PROBABILITY,
+        Situation.KEEPING_UP: KEEPS_UP_PROBABILITY,
+    }
+    return paying(fitted.get(situation, PAGE_PROBABILITY), config.needless * worth(situation))

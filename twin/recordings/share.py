@@ -275,6 +275,8 @@ class _Writer:
             return "plan", plan_fields(moved_plan(content, self._names, self._shift))
         if op == "PLAN":
             return "plan", {"id": self._names.replacement("plan", content["id"]), "cancelled": True}
+        if op == "NOTE":
+            return "attributes", content | {"opened": content["opened"] + self._shift}
         if op in ("ALTER", "REBUILD"):
             return "attributes", named_values(content, self._names)
         return "measured", self._measured(content)

@@ -36,7 +36,10 @@ MAX_DONE = 4  # actions that an incident keeps, the latest
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
 PART = "part"  # role of its other alerts
 ACKNOWLEDGED, ACTED, COMMENT = "acknowledged", "acted", "comment"  # kinds of notes
+USEFUL, USELESS, NONE = "useful", "useless", "none"  # the same: what a page was worth; NONE takes a word back
+WORDS = (USEFUL, USELESS, NONE)
 GETTERS = "getters"  # action: start them
+_OPENED = re.compile("/([0-9]{15,16})(/[0-9]{1,9})?$")  # of an alert's id; behind it how often the clock went back
 _CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, the others within texts
 
 
@@ -227,6 +230,16 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "incident", own)
 
     @property
+    def is_foreseen(self) -> bool:
+        """True of a page of the forecast: people may say what it was worth."""
+        return self.condition == Condition.FULL_FORECAST and self.level == PAGE
+
+    @property
+    def question(self) -> str:
+        """How to say whether a page of the forecast was useful, as a line; "" of other alerts."""
+        return f"useful? mqtwin judge {self.alert_id} useful|useless" if self.is_foreseen else ""
+
+    @property
     def instructions(self) -> list[str]:
         """Lines for a person: each action with its steps, of early records its sentence."""
         if not self.runbook:
@@ -294,8 +307,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     alert_id: _Id
     """The alert."""
-    kind: Literal["acknowledged", "acted", "comment"]
-    """acknowledged: somebody looks after it; acted: an action of its runbook was taken; comment."""
+    kind: Literal["acknowledged", "acted", "comment", "useful", "useless", "none"]
+    """acknowledged: somebody looks after it; acted: an action of its runbook was taken; comment; useful, useless: what
+    the page [was worth](#one-word-back); none: that word is taken back."""
     action: _Action | None
     """Of acted: id of the action in the alert's runbook; null of others."""
     text: _Text | None
@@ -320,7 +334,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         """The note without its time: `acknowledged by ann: on it`."""
         if self.kind == COMMENT:
             return f"{self.who}: {self.text}"
-        what = self.kind if self.action is None else f"{self.action} done"
+        words = {ACTED: f"{self.action} done", NONE: "word taken back"}
+        what = words.get(self.kind, self.kind)
         return f"{what} by {self.who}" + ("" if self.text is None else f": {self.text}")
 
 
@@ -355,16 +370,30 @@ def read_note(value: bytes) -> Note:
 
 
 class NotedAlert(NamedTuple):
-    """An alert, as far as notes on it are checked. actions: ids of all actions that its records have had."""
+    """An alert, as far as notes on it are checked.
+
+    Attributes:
+        is_open: True until it has cleared.
+        actions: ids of all actions that its records have had.
+        store: its store.
+        is_foreseen: True if it is a page of the forecast, which a word may be about.
+    """
 
     is_open: bool
     actions: tuple[str, ...]
+    store: str = ""
+    is_foreseen: bool = False
 
     @classmethod
     def after(cls, before: NotedAlert | None, record: AlertRecord) -> NotedAlert:
         """Return the alert after a record; a cleared one keeps the actions that it had. before: None: the first one."""
-        actions = () if before is None else before.actions
-        return cls(record.is_open, tuple(dict.fromkeys((*actions, *(action.id for action in record.data.runbook)))))
+        actions, data = () if before is None else before.actions, record.data
+        return cls(
+            record.is_open,
+            tuple(dict.fromkeys((*actions, *(action.id for action in data.runbook)))),
+            data.store,
+            data.is_foreseen,
+        )
 
 
 def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
@@ -381,6 +410,32 @@ def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
     if note.kind == ACTED and note.action not in alert.actions:
         expected = f"one of {', '.join(alert.actions)}" if alert.actions else "a comment, as it proposes none"
         raise UsageError(f"action {note.action}: alert {note.alert_id[:100]} has none of this id; expected: {expected}")
+    if note.kind in WORDS and not alert.is_foreseen:
+        what = f"{note.kind}: alert {note.alert_id[:100]} is no page of the forecast"
+        raise UsageError(f"{what}; expected: one of condition full-forecast that calls or has called")
+
+
+def event_of(note: Note, alert: NotedAlert) -> bytes | None:
+    """Return the NOTE event by which the store learns what a page was worth, as JSON; None: it learns nothing.
+
+    Whoever took an action says that the page was useful.
+
+    Args:
+        note: the note, checked.
+        alert: the alert that it is about.
+    """
+    opened = opened_of(note.alert_id)
+    if note.kind not in (*WORDS, ACTED) or not alert.is_foreseen or opened is None:
+        return None
+    word = {"opened": opened, "word": USEFUL if note.kind == ACTED else note.kind}
+    event = {"time": note.time, "qmgr": "mqtwin", "op": "NOTE", "store": alert.store, "attributes": word}
+    return msgspec.json.encode(event)
+
+
+def opened_of(alert_id: str) -> int | None:
+    """Return the event time at which an alert opened, microseconds, from its id; None: a foreign id has none."""
+    match = _OPENED.search(alert_id)
+    return None if match is None else int(match[1])
 
 
 def sentences_of(runbook: Iterable[Action]) -> tuple[str, ...]:

@@ -267,6 +267,22 @@ class PageScore(msgspec.Struct, frozen=True, kw_only=True):
     """Later than that."""
     false: Count
     """Over without a put refused."""
+    saved: Count | UnsetType = UNSET
+    """The same, and [useful](incidents.md#one-word-back) in the word of people; absent: none."""
+
+
+class PageWords(msgspec.Struct, frozen=True, kw_only=True):
+    """[What people say](incidents.md#one-word-back) of the last 32 pages of a store's forecast, in one situation."""
+
+    situation: Literal["asked", "asked-keeping-up", "clear", "turned", "keeping-up", "usual"]
+    """asked: what fills passed its threshold; clear: nobody reads it; turned: rises like it have turned back, or little
+    was in use; keeping-up: getters got almost as much as was put; usual: anything else."""
+    useful: Count
+    """Pages that were useful, or on which somebody acted."""
+    useless: Count
+    """Pages that were useless."""
+    needed_pct: Number
+    """Probability of full, percent, from which such a page calls now."""
 
 
 class ForecastScores(msgspec.Struct, frozen=True, kw_only=True):
@@ -381,6 +397,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     otherwise, and before a resync."""
     plans: tuple[PlannedWork, ...] | UnsetType = UNSET
     """[Planned work](planned-work.md) of the next 24 hours and the last one; absent: there is none."""
+    words: tuple[PageWords, ...] | UnsetType = UNSET
+    """[What people say](incidents.md#one-word-back) of its pages, by situation; absent: nothing."""
     forecast: StateForecast | None
     """The [forecast](#fields-of-a-forecast); null if nothing rises, or flows or levels are not yet known. While puts
     are refused: full now."""

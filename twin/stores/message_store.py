@@ -27,7 +27,7 @@ from twin.conditions import Condition
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
-from twin.events.fields import OPS, PLAN
+from twin.events.fields import NOTE, OPS, PLAN
 from twin.events.measured import without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
@@ -338,8 +338,11 @@ class MessageStore(StoreKind):
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
-        """Apply an ALTER, REBUILD, MEASURE or PLAN; then check every condition, as limits may have changed."""
+        """Apply an ALTER, REBUILD, MEASURE, PLAN or NOTE; then check every condition, as limits may have changed."""
         content, op = msgspec.json.decode(extra), int(event["op"])
+        if op == NOTE:
+            self.monitor.memory.outcomes.take_word(content["opened"], content["word"])
+            return []
         if op == PLAN:
             self.monitor.plans.note(content, self.clock)
             return []

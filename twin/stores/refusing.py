@@ -121,7 +121,7 @@ def event_text(block: EventBlock, row: int, estate: Estate) -> bytes:
     fields |= {"queue": route.reported} if route.reported is not None else {"store": block.store}
     fields |= {name: int(event[name]) for name in ("seq", "count", "length", "reason") if int(event[name]) > 0}
     if row in block.extras:
-        name = {"ALTER": "attributes", "REBUILD": "attributes", "PLAN": "plan"}.get(op, "measured")
+        name = {"MEASURE": "measured", "HEARTBEAT": "measured", "PLAN": "plan"}.get(op, "attributes")
         fields[name] = msgspec.Raw(block.extras[row])
     return msgspec.json.encode(fields)
 

@@ -106,7 +106,7 @@ def _no_youth_of_faster_rises() -> None:
 
 
 def _pages_at_the_probability_alone() -> None:
-    vars(rule)["is_worth_a_page"] = lambda danger, _: danger.probability >= rule.PAGE_PROBABILITY
+    vars(rule)["is_worth_a_page"] = lambda danger, *_: danger.probability >= rule.PAGE_PROBABILITY
 
 
 def _not_asked_at_the_threshold() -> None:

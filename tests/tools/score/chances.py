@@ -14,6 +14,9 @@ Strictly proper scoring rules, prediction, and estimation]:
 - **Interval score** of p10, p50 and p90, in seconds: the weighted interval score [Bracher et al. 2021], which is the
   absolute error if all three are the same.
 - **Skill**: 1 - score / score of a reference.
+- **Value**: what acting on a prediction saves, as a share of what a perfect one saves over the better of acting always
+  and never. Acting costs C, a 2192 without it L; who is told a probability acts on one above C/L [Richardson 2000:
+  Skill and relative economic value of the ECMWF ensemble prediction system].
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from twin.state.arrays import Array
 
 EVERY = 5 * MINUTE  # between the times at which probabilities are compared
 BIN_ENDS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # upper ends of the bins of the probability
+COSTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # C/L
 REACH_S = 28_800.0  # up to which the CRPS looks, as far as a forecast by default
 _CELLS = np.concatenate([np.arange(0.0, 3600.0, 60.0), np.arange(3600.0, REACH_S + 1, 300.0)])  # ends of its cells, s
 _WIDTHS = np.diff(_CELLS)
@@ -74,6 +78,7 @@ class ChanceCounts:
         waits: f8[2, cells]: seconds of each cell before a 2192, and after it, up to the end of the recording.
         count: number of predictions.
         is_probability: False: the method says yes or no.
+        acts: f8[HORIZONS, COSTS, 2]: predictions above C/L, those of them that a 2192 followed.
     """
 
     bins: Array
@@ -82,6 +87,7 @@ class ChanceCounts:
     waits: Array
     count: int
     is_probability: bool
+    acts: Array
 
 
 def chances_of(
@@ -123,6 +129,7 @@ def chances_of(
 def count_chances(chances: Chances) -> ChanceCounts:
     """Return the sums of predictions and outcomes."""
     bins, squares = np.zeros((len(HORIZONS), len(BIN_ENDS), 4)), np.zeros(len(HORIZONS))
+    acts = np.zeros((len(HORIZONS), len(COSTS), 2))
     for row, horizon in enumerate(HORIZONS):
         came = chances.came <= horizon
         known = chances.left >= horizon
@@ -131,9 +138,11 @@ def count_chances(chances: Chances) -> ChanceCounts:
         for column, weights in enumerate((np.ones(probabilities.size), came, came & ~begun, probabilities)):
             bins[row, :, column] = np.bincount(places, weights, len(BIN_ENDS))
         squares[row] = ((probabilities - came) ** 2).sum()
+        is_acted = probabilities > np.array(COSTS)[:, None]
+        acts[row] = np.stack([is_acted.sum(axis=1), (is_acted & came).sum(axis=1)], axis=1)
     waits = _waits(chances.came, chances.left)
     crps = 0.0 if chances.cells is None else float(survival_crps(chances.cells, chances.came, chances.left).sum())
-    return ChanceCounts(bins, squares, crps, waits.sum(axis=1), chances.came.size, chances.cells is not None)
+    return ChanceCounts(bins, squares, crps, waits.sum(axis=1), chances.came.size, chances.cells is not None, acts)
 
 
 def add_counts(counts: Iterable[ChanceCounts]) -> ChanceCounts:
@@ -146,6 +155,7 @@ def add_counts(counts: Iterable[ChanceCounts]) -> ChanceCounts:
         sum((own.waits for own in every), np.zeros((2, _WIDTHS.size))),
         sum(own.count for own in every),
         any(own.is_probability for own in every),
+        sum((own.acts for own in every), np.zeros((len(HORIZONS), len(COSTS), 2))),
     )
 
 
@@ -186,6 +196,21 @@ def skill(score: ArrayLike, reference: ArrayLike) -> Array:
     """Return f8[...], 1 - score / reference: 0 no better than the reference, 1 without an error; nan: nothing came."""
     known = np.greater(reference, 0)
     return np.asarray(1.0 - np.divide(score, reference, out=np.full(np.shape(known), np.nan), where=known))
+
+
+def economic_value(acted: Array, hits: Array, came: Array) -> Array:
+    """Return f8[..., COSTS], the relative economic value of acting on predictions; nan: nothing came, or always.
+
+    Args:
+        acted: f8[..., COSTS], share of the predictions that were acted on at each C/L.
+        hits: f8[..., COSTS], share that were acted on and that a 2192 followed.
+        came: f8[...], share that a 2192 followed.
+    """
+    costs, base = np.array(COSTS), np.asarray(came)[..., None]
+    expense, perfect = costs * acted + base - hits, costs * base
+    reference = np.minimum(costs, base)
+    saved = reference - perfect
+    return np.asarray(np.divide(reference - expense, saved, out=np.full(np.shape(saved), np.nan), where=saved > 0))
 
 
 def climatology_brier(came: Number) -> Number:

@@ -67,7 +67,8 @@ def write(
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / "foresight.md"
     page = [_head(run, scores), people.section(scores, loads, run.command)]
-    page += [people.part_between(path, month.BEGIN, month.END), _forecast(scores, loads), _foot(run)]
+    page += [people.part_between(path, month.BEGIN, month.END), _forecast(scores, loads)]
+    page += [probabilities.value(scores, loads), _foot(run)]
     appendix = [
         _APPENDIX_HEAD,
         _targets(scores, loads),

@@ -1,9 +1,11 @@
-"""`python -m tests.tools.score.planned`: what planned work is worth, with the figures of docs/planned-work.md.
+"""`python -m tests.tools.score.planned`: the worth of plans and of words on pages, with the figures of two pages.
 
 Each night a job puts to a queue that nobody gets from until it ends, in a store that other traffic passes through. The
-same night is played without a plan and with one: jobs that fit, jobs that fill the store, and plans that are wrong,
-because the job is not run and something else fills the store, or is twice its size, or an hour late. `--write` writes
-the table into the page.
+same night is played without a plan and with one: jobs that fit, jobs that fill the store, and wrong plans (not run, and
+something else fills the store; twice its size; an hour late). With `--words` the nights of a store follow one another,
+so that it learns how rises end. After a page somebody says whether the store was full, one time in ten the wrong way
+round, until ten words are given; the nights after that are compared with those of a store without words. `--write`
+writes a table into its page.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,12 +28,21 @@ from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.playback.replays import Player, play
 from twin.playback.samples import Alerts
+from twin.records import USEFUL, USELESS, opened_of
 from twin.simulation.scenario import START
 from twin.units import as_text
 
 BEGIN, END = "<!-- planned: begin -->", "<!-- planned: end -->"
 PAGE = ROOT / "docs" / "planned-work.md"
 COMMAND = "python -m tests.tools.score.planned --write"
+WORDS_BEGIN, WORDS_END = "<!-- words: begin -->", "<!-- words: end -->"
+WORDS_PAGE = ROOT / "docs" / "incidents.md"
+WORDS_COMMAND = "python -m tests.tools.score.planned --words --write"
+STORES = 10  # of which each has nights that follow one another
+NIGHTS_OF_STORE = 60
+_WORDS = 10  # that are said of a store's pages
+_WRONG = 0.1  # share of them
+_FILLINGS = 0.15  # share of the nights
 NIGHTS = 12  # of each kind
 ENTRIES = 16_700  # about that many messages of LENGTH fill the store
 LENGTH = 800
@@ -55,6 +66,7 @@ structure = "APP1"
 structure = "APP1"
 """
 KINDS = ("fits", "fills", "not run", "twice the size", "an hour late")
+_STORY = len(KINDS)  # a seed of its own
 
 
 class Night(NamedTuple):
@@ -105,14 +117,14 @@ def draw(kind: str, number: int) -> Night:
     return Night(kind, int(rng.integers(5, 60)), int(share * ENTRIES), lasts, pace)
 
 
-def events(night: Night, *, is_planned: bool) -> Iterator[dict[str, Any]]:
-    """Yield the events of a night."""
+def events(night: Night, *, is_planned: bool, start: int = START) -> Iterator[dict[str, Any]]:
+    """Yield the events of a night. start: its beginning, microseconds."""
     base = {"qmgr": "QM01"}
     if is_planned:
-        window = {"from": START + _QUIET * _MINUTE, "until": START + (_QUIET + night.lasts) * _MINUTE}
+        window = {"from": start + _QUIET * _MINUTE, "until": start + (_QUIET + night.lasts) * _MINUTE}
         times = {name: as_text(time) for name, time in window.items()}
         plan = {"id": "JOB", "queue": "BATCH", "messages": night.announced, "length": LENGTH, **times}
-        yield base | {"time": START, "op": "PLAN", "store": "QSG1/APP1", "plan": plan}
+        yield base | {"time": start, "op": "PLAN", "store": "QSG1/APP1", "plan": plan}
     steps = night.lasts * 3
     puts = np.rint(night.announced * night.pace[:steps] / night.pace[:steps].sum()).astype(int)
     if night.kind == "twice the size":
@@ -124,7 +136,7 @@ def events(night: Night, *, is_planned: bool) -> Iterator[dict[str, Any]]:
     ends = begins + len(puts)
     held = 0
     for step in range(ends + 3 * _AFTER):
-        time = START + (step + 1) * _STEP
+        time = start + (step + 1) * _STEP
         job = int(puts[step - begins]) if begins <= step < ends else 0
         flows = {"ORDERS": (night.usual, night.usual)}
         if job:
@@ -155,6 +167,93 @@ def play_night(night: Night, estate: Estate, *, is_planned: bool) -> Played:
 
 def _minute(alerts: list[Alert], is_one: Any) -> float | None:
     return next(((alert.time - START) / _MINUTE for alert in alerts if is_one(alert)), None)
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+class Heard(NamedTuple):
+    """A night of a store whose nights follow one another, as it was played.
+
+    Attributes:
+        page: minute of the first page of the forecast; None: nobody is called.
+        full: minute at which the store is full; None: it is not.
+        words: said of the store's pages before the night.
+    """
+
+    page: float | None
+    full: float | None
+    words: int
+
+    @property
+    def lead(self) -> float | None:
+        """Minutes from the page until the store is full; None: it is not full, or nobody is called before."""
+        return None if self.full is None or self.page is None or self.page > self.full else self.full - self.page
+
+
+def draw_story(number: int, nights: int) -> list[Night]:
+    """Return the nights of a store: harmless jobs of all paces that take much of it, and some that fill it."""
+    rng = np.random.default_rng((_STORY, number))
+    story = []
+    for _ in range(nights):
+        fills = rng.random() < _FILLINGS
+        share = rng.uniform(1.15, 1.6) if fills else rng.uniform(0.6, 0.95)
+        pace = np.repeat(rng.lognormal(0.0, 0.3, 200), 9)
+        usual, lasts = int(rng.integers(5, 60)), int(rng.integers(30, 150))
+        story.append(Night("fills" if fills else "fits", usual, int(share * ENTRIES), lasts, pace))
+    return story
+
+
+def play_story(number: int, story: Sequence[Night], estate: Estate, *, is_answered: bool) -> list[Heard]:
+    """Return what becomes of the nights of a store. is_answered: people say what its pages were worth."""
+    player, decoder, rng = Player(estate, demands=True), Decoder(estate), np.random.default_rng((_STORY, number, 1))
+    heard, words, start = [], 0, START
+    for night in story:
+        lines = [msgspec.json.encode(event) for event in events(night, is_planned=False, start=start)]
+        alerts = player.feed(decoder.json(lines))
+        pages = [own for own in alerts if own.condition == Condition.FULL_FORECAST and own.severity != INFO]
+        full = [own for own in alerts if own.condition == Condition.FULL and own.change == OPENED]
+        page, is_wrong = pages[0] if pages else None, rng.random() < _WRONG
+        minutes = [None if own is None else (own.time - start) / _MINUTE for own in (page, full[0] if full else None)]
+        heard.append(Heard(*minutes, words))
+        start += (_QUIET + night.lasts + 2 * _AFTER) * _MINUTE
+        if is_answered and page is not None and words < _WORDS:
+            word = USEFUL if bool(full) is not is_wrong else USELESS
+            attributes = {"opened": opened_of(page.alert_id), "word": word}
+            note = {
+                "time": start - _MINUTE,
+                "qmgr": "QM01",
+                "op": "NOTE",
+                "store": "QSG1/APP1",
+                "attributes": attributes,
+            }
+            player.feed(decoder.json([msgspec.json.encode(note)]))
+            words += 1
+    return heard
+
+
+def words_table(stores: Sequence[tuple[list[Heard], list[Heard]]]) -> str:
+    """Return the figures as Markdown. stores: (without words, with them) of each store, night by night."""
+    pairs = [pair for own in stores for pair in zip(*own, strict=True) if pair[1].words == _WORDS]
+    calm = [pair for pair in pairs if pair[0].full is None]
+    filled = [pair for pair in pairs if pair[0].full is not None]
+    leads = [(before.lead, after.lead) for before, after in filled]
+    both = [(before, after) for before, after in leads if before is not None and after is not None]
+    means = [float(np.mean(column)) if both else 0.0 for column in zip(*both, strict=True)] or [0.0, 0.0]
+    unheard = sum(before is not None and after is None for before, after in leads)
+    answered = sum(own[1][-1].words == _WORDS for own in stores)
+    rows = [
+        f"| {answered} stores, nights after the tenth word | without words | with them |",
+        "| --- | --- | --- |",
+        _row(f"{len(calm)} harmless nights: needless calls", calm, lambda night: night.page is not None),
+        _row(f"{len(filled)} fillings: called before full", filled, lambda night: night.lead is not None),
+        f"| minutes from the call until full, mean | {means[0]:.0f} | {means[1]:.0f} |",
+        f"| fillings that nobody hears of any more | | {unheard} |",
+    ]
+    return "\n".join(rows) + f"\n\n`{WORDS_COMMAND}` measures it.\n"
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
 
 
 def measure(kind: str, nights: int, estate: Estate) -> list[tuple[Played, Played]]:
@@ -191,7 +290,7 @@ def table(measured: Mapping[str, list[tuple[Played, Played]]]) -> str:
     return "\n".join(rows) + f"\n\n`{COMMAND}` measures it.\n"
 
 
-def _row(text: str, pairs: list[tuple[Played, Played]], holds: Any) -> str:
+def _row(text: str, pairs: Sequence[tuple[Any, Any]], holds: Callable[[Any], bool]) -> str:
     return f"| {text} | {sum(holds(own) for own, _ in pairs)} | {sum(holds(own) for _, own in pairs)} |"
 
 
@@ -199,12 +298,16 @@ def main() -> int:
     """Measure, print and perhaps write."""
     parser = argparse.ArgumentParser(prog="python -m tests.tools.score.planned")
     parser.add_argument("--nights", type=int, default=NIGHTS, help="of each kind")
-    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    parser.add_argument("--words", action="store_true", help="measure words instead of plans")
+    parser.add_argument("--stores", type=int, default=STORES, help="of --words")
+    parser.add_argument("--write", action="store_true", help="write the table into its page")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "estate.toml"
         path.write_text(_ESTATE, encoding="utf-8")
         estate = load_estate(path)
+        if arguments.words:
+            return _measure_words(arguments.stores, estate, writes=arguments.write)
         measured = {}
         for kind in KINDS:
             measured[kind] = measure(kind, arguments.nights, estate)
@@ -213,7 +316,23 @@ def main() -> int:
     text = table(measured)
     sys.stdout.write(text)
     if arguments.write:
-        write_between(PAGE, text, BEGIN, END)
+        write_between(PAGE, f"{BEGIN}\n\n{text}\n{END}", BEGIN, END)
+    return 0
+
+
+def _measure_words(stores: int, estate: Estate, *, writes: bool) -> int:
+    """Measure words, print and perhaps write."""
+    heard = []
+    for number in range(stores):
+        story = draw_story(number, NIGHTS_OF_STORE)
+        before = play_story(number, story, estate, is_answered=False)
+        heard.append((before, play_story(number, story, estate, is_answered=True)))
+        sys.stderr.write(f"{number}: {words_table(heard[-1:])}\n")
+        sys.stderr.flush()
+    text = words_table(heard)
+    sys.stdout.write(text)
+    if writes:
+        write_between(WORDS_PAGE, f"{WORDS_BEGIN}\n\n{text}\n{WORDS_END}", WORDS_BEGIN, WORDS_END)
     return 0
 
 

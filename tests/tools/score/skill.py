@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.tools.score.chances import BIN_ENDS, ChanceCounts, add_counts, climatology_brier, climatology_crps, skill
+from tests.tools.score.chances import (
+    BIN_ENDS,
+    COSTS,
+    ChanceCounts,
+    add_counts,
+    climatology_brier,
+    climatology_crps,
+    economic_value,
+    skill,
+)
 from tests.tools.score.judge import JudgedStore
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.bootstrap import Bounds, Figure, Resamples, bounds_of, figure, share, values_of
@@ -136,6 +145,48 @@ def skill_against(
         best = min(scores, key=lambda name: float(scores[name][0, column]))
         skills.append(LineSkill(horizon, best, figure(skill(ours[:, column], scores[best][:, column]))))
     return tuple(skills)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Relative economic value of the twin's probabilities at a C/L, and of the rule that is best there."""
+
+    cost: float
+    value: Figure
+    rule: str
+    of_rule: Figure
+
+
+def values_against(
+    twin: Sequence[Sequence[JudgedStore]],
+    rules: Mapping[str, Sequence[Sequence[JudgedStore]]],
+    horizon: int,
+    resamples: int = 0,
+) -> tuple[Value, ...]:
+    """Compute the value of the twin's probabilities within a horizon, and of the best rule, at each of COSTS.
+
+    Args:
+        twin: the judged stores of each recording.
+        rules: by rule, the judged stores of the same recordings.
+        horizon: index into HORIZONS.
+        resamples: how many times the recordings are drawn again for bounds.
+    """
+    drawn = Resamples(len(twin), resamples)
+    by_method = {}
+    for name, recordings in {"": twin, **rules}.items():
+        counts = [add_counts(store.chances for store in recording) for recording in recordings]
+        bins = drawn.total(_bins(counts))[:, horizon]
+        looks = bins[..., 0].sum(axis=-1)
+        acts = drawn.total(np.array([own.acts for own in counts]))[:, horizon]
+        every = np.broadcast_to(looks[:, None], acts.shape[:-1])
+        shares = [share(acts[..., column], every) for column in (0, 1)]
+        by_method[name] = economic_value(*shares, share(bins[..., 1].sum(axis=-1), looks))
+    ours = by_method.pop("")
+    values = []
+    for column, cost in enumerate(COSTS):
+        best = max(by_method, key=lambda name: float(by_method[name][0, column]))
+        values.append(Value(cost, figure(ours[:, column]), best, figure(by_method[best][:, column])))
+    return tuple(values)
 
 
 def crps(drawn: Resamples, counts: Sequence[ChanceCounts]) -> dict[str, Figure]:

@@ -11,6 +11,7 @@ from tests.support.by_hand import alarm, line
 from tests.support.profile import examples
 from tests.tools.score.chances import (
     _CELLS,
+    COSTS,
     REACH_S,
     ChanceCounts,
     Chances,
@@ -18,6 +19,7 @@ from tests.tools.score.chances import (
     chances_of,
     climatology_crps,
     count_chances,
+    economic_value,
     interval_score,
     skill,
     survival_crps,
@@ -25,7 +27,7 @@ from tests.tools.score.chances import (
 from tests.tools.score.judge import judge
 from tests.tools.score.samples import filling, predict, series
 from tests.tools.score.series import Predictions
-from tests.tools.score.skill import brier_scores, crps, reliability, skill_against
+from tests.tools.score.skill import brier_scores, crps, reliability, skill_against, values_against
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.bootstrap import Resamples
 
@@ -161,6 +163,22 @@ def test_climatology_says_what_comes_on_the_average():
     assert np.isnan(skill(0.1, 0.0))
 
 
+def test_value_is_what_acting_saves_of_what_could_be_saved():
+    """By hand: a tenth comes. Told 0.3 before it and 0.3 once for nothing: acted on up to C/L 0.2."""
+    chances = [0.3, 0.3] + [0.0] * 18
+    came = [60.0, np.inf] + [np.inf] * 17 + [60.0]
+    own = counts_of(chances, came)
+    looks = own.bins[0, :, 0].sum()
+    values = economic_value(own.acts[0, :, 0] / looks, own.acts[0, :, 1] / looks, own.bins[0, :, 1].sum() / looks)
+    for cost, value in zip(COSTS, values, strict=True):
+        acted, hits = (0.1, 0.05) if cost < 0.3 else (0.0, 0.0)
+        reference = min(cost, 0.1)
+        assert value == pytest.approx((reference - cost * acted - 0.1 + hits) / (reference - cost * 0.1))
+    perfect = counts_of([1.0] * 4 + [0.0] * 16, [60.0] * 4 + [np.inf] * 16)
+    shares = perfect.acts[0] / 20
+    assert economic_value(shares[:, 0], shares[:, 1], np.array(0.2)) == pytest.approx(1.0)
+
+
 def test_probabilities_are_held_against_how_often_it_came_and_what_came_unannounced_is_split():
     early = counts_of([0.0] * 4, [60.0, np.inf, np.inf, np.inf], begun=False)
     late = counts_of(
@@ -181,5 +199,8 @@ def test_the_twin_is_held_against_the_rule_that_is_best_at_each_horizon():
     alarms = (alarm(350, 450), alarm(20, 40))
     good, bad = ([judge(SERIES, [filled], [own], None, withdrawing_counts=True)] for own in alarms)
     skills = skill_against([twin], {"bad": [bad], "good": [good]})
+    for each in values_against([twin], {"bad": [bad], "good": [good]}, HORIZONS.index(3600)):
+        assert each.rule == "good"
+        assert each.value.value == pytest.approx(1.0)
     assert [own.rule for own in skills] == ["good"] * len(HORIZONS)
     assert all(own.skill.value is not None and own.skill.value > 0.5 for own in skills)

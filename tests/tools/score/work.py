@@ -29,7 +29,7 @@ from tests.tools.score.recordings import Recorded, recorded
 from tests.tools.score.scenarios import HELD_OUT
 from tests.tools.score.score import METHODS, TWIN_WATCH, ScoredRecording, score
 from tests.tools.score.series import PlayedRecording, play
-from tests.tools.score.skill import LineSkill, skill_against
+from tests.tools.score.skill import LineSkill, Value, skill_against, values_against
 from tests.tools.score.warm import warmed
 from twin.estate import load_estate
 from twin.forecast import monitor
@@ -273,8 +273,17 @@ _measured: dict[tuple[int, ...], tuple[list[CaseScore], dict[str, Measures]]] = 
 
 def line_skills(scores: Sequence[CaseScore]) -> tuple[LineSkill, ...]:
     """Return the skill of the twin's probabilities against those of the best rule, by horizon."""
-    rules = {name: [score.judged[name] for score in scores] for name in METHODS if name not in (TWIN, TWIN_WATCH)}
-    return skill_against([score.judged[TWIN] for score in scores], rules, RESAMPLES)
+    return skill_against([score.judged[TWIN] for score in scores], _rules(scores), RESAMPLES)
+
+
+def values(scores: Sequence[CaseScore], horizon: int) -> tuple[Value, ...]:
+    """Return the value of the twin's probabilities, and of the best rule, by C/L. horizon: index into HORIZONS."""
+    return values_against([score.judged[TWIN] for score in scores], _rules(scores), horizon, RESAMPLES)
+
+
+def _rules(scores: Sequence[CaseScore]) -> dict[str, list[list[JudgedStore]]]:
+    """Return the judged stores of each case, by rule."""
+    return {name: [score.judged[name] for score in scores] for name in METHODS if name not in (TWIN, TWIN_WATCH)}
 
 
 def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:

@@ -541,3 +541,38 @@ def test_an_unknown_field_that_is_no_json_refuses_the_event(decoder: Decoder, va
 @pytest.mark.parametrize("end", [b"", b",", b', "a', b', "a"', b', "a":', b', "a" 1}', b', "a": 1', b" 1}"])
 def test_an_event_that_is_cut_off_or_continues_wrongly_is_not_json(decoder: Decoder, end: bytes) -> None:
     assert refused(decoder, text(PUT)[:-1] + end).reason == Reason.NOT_JSON
+
+
+# --- what a page was worth --------------------------------------------------------------------------------------------
+
+NOON = 1_795_176_000_000_000
+NOTE = {"time": PUT["time"], "qmgr": "anybody", "op": "NOTE", "store": "QSG1/APP1"}
+
+
+def word(opened: Any, answer: Any, **others: Any) -> dict[str, Any]:
+    return {"attributes": {"opened": opened, "word": answer} | others}
+
+
+@pytest.mark.parametrize("opened", [NOON, "2026-11-20T12:00:00Z"])
+def test_an_event_has_the_word_and_the_time_of_the_alert(estate: Estate, opened: Any) -> None:
+    decoded = Decoder(estate).json([msgspec.json.encode(NOTE | word(opened, "useless"))])
+    assert not decoded.rejects
+    assert msgspec.json.decode(decoded.extras[0]) == {"opened": NOON, "word": "useless"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "detail"),
+    [
+        (word(NOON, "good"), "bad-attributes", 'word is "good"; expected: useful, useless, none'),
+        (word("yesterday", "useful"), "bad-attributes", "opened: "),
+        (word(None, "useful"), "bad-attributes", "opened: "),
+        (word(NOON, "useful", who="ann"), "bad-attributes", "expected: opened, word"),
+        ({"store": "CF01"} | word(NOON, "useful"), "bad-attributes", "expected: a store of messages"),
+        ({"store": "X"} | word(NOON, "useful"), "unknown-store", "expected: one of messages"),
+        ({}, "missing-field", "attributes is missing, which NOTE needs"),
+    ],
+)
+def test_what_is_no_word_is_a_dead_letter(estate: Estate, changes: dict[str, Any], reason: str, detail: str) -> None:
+    [reject] = Decoder(estate).json([msgspec.json.encode(NOTE | changes)]).rejects
+    assert reject.reason == reason
+    assert detail in reject.detail
