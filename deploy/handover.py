@@ -277,11 +277,11 @@ class Runner:
 
 def _reasons_of_other(act: Act, state: StateRecord | None) -> Iterator[str]:
     """Yield why what was handed over before for a store lets another request for it wait."""
+    result, time = act.result, None if state is None else state.time
     if act.is_undecided:
         yield f"request {act.request.id} of the same store is {act.status}"
-    elif act.result is not None and state is not None and state.time is not None:
-        if as_microseconds(state.time) <= as_microseconds(act.result.time):
-            yield f"the state does not show yet what request {act.request.id} did"
+    elif result is not None and time is not None and as_microseconds(time) <= as_microseconds(result.time):
+        yield f"the state does not show yet what request {act.request.id} did"
 
 
 def _is_measurable(act: Act, now: int) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import yaml
@@ -56,12 +56,14 @@ from twin.events.measured import (
 )
 from twin.records import (
     STATES,
+    ActRecord,
     AlertRecord,
     DeepQueue,
     LetterHeaders,
     Note,
     ReplayedLetter,
     StateRecord,
+    acts,
     alerts,
     letters,
     states,
@@ -76,7 +78,7 @@ KUBERNETES = ROOT / "deploy" / "kubernetes"
 _RULES = {"monitoring": "mqtwin-job", "stores": "mqtwin-stores"}  # component -> file of rules
 Schema = dict[str, Any]
 
-_HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
+_HOMES = (acts, alerts, letters, states, reports, report_records)  # modules of the structs of records
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
     "StateRecord": ("plans",),
@@ -274,6 +276,20 @@ def _note() -> Schema:
         "from."
     )
     return _document("note", "Note", description, examples, note)
+
+
+def _act() -> Schema:
+    records = get_args(ActRecord)
+    defs = _defs(*records)
+    for record in records:
+        own = defs[record.__name__]["properties"]
+        own["change"] = {"description": "What has happened.", "const": record.__struct_config__.tag}
+    schema = {"oneOf": [{"$ref": f"#/$defs/{record.__name__}"} for record in records], "$defs": defs}
+    description = (
+        "A change that somebody requests, and what became of it. The key of the record is id. Of records at the same "
+        "time the first in the topic counts."
+    )
+    return _document("act", "Act", description, _examples_of("acts.md", "acts"), schema)
 
 
 def _dead_letter() -> Schema:
@@ -506,6 +522,7 @@ _SCHEMAS: dict[str, Callable[[], Schema]] = {
     "state": _state,
     "alert": _alert,
     "note": _note,
+    "act": _act,
     "dead-letter": _dead_letter,
     "report": _report,
 }
@@ -543,6 +560,8 @@ def _tables() -> dict[tuple[str, str], str]:
     tables["alerts.md", "Action"] = _fields_table(alert["Action"], alert)
     tables["incidents.md", "DoneAction"] = _fields_table(alert["DoneAction"], alert)
     tables["incidents.md", "Note"] = _fields_table(note["Note"], note)
+    act = _act()["$defs"]
+    tables |= {("acts.md", name): _fields_table(act[name], act) for name in ("Requested", "Measured")}
     texts = texts_of(Event)
     tables["events.md", "fields"] = _table(
         ("field", "type", "meaning"),

@@ -8,12 +8,14 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import ConsoleServer, Listen
 from deploy.options.common import Flag, KafkaOptions, open_estate, parse_zone
 from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SourceOptions
+from deploy.options.files import InputFile
 from deploy.options.identity import SignInOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
@@ -21,9 +23,13 @@ from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.status import stopped_text
+from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
+
+if TYPE_CHECKING:
+    from deploy.console.acts import ActDesk
 
 _SOURCE, _SERVED, _NO_SIGN_IN = SourceOptions(), ServedOptions(), SignInOptions()
 
@@ -36,12 +42,13 @@ def console(
     served: ServedOptions = _SERVED,
     open_: Flag = False,
     sign_in: SignInOptions = _NO_SIGN_IN,
+    actions: InputFile | None = None,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
     It reads the topics of state records, alerts, notes and dead letters, or plays a recording of which the page shows
-    every moment. It writes notes of people on alerts, and changes nothing else. Everything that the browser needs comes
-    from this machine.
+    every moment. It writes notes of people on alerts and, with --actions, what they request and approve; it executes
+    nothing. Everything that the browser needs comes from this machine.
 
     Args:
         kafka: Kafka connection.
@@ -51,9 +58,12 @@ def console(
         served: Who may ask.
         open_: Open the page in the browser of this machine.
         sign_in: Sign-in and roles.
+        actions: File with the changes that may be requested (TOML), of mode 600. Without it none may be.
     """
     source.check(kafka)
     address = served.listen(listen, sign_in)
+    if actions is not None:
+        check_desk(actions, address, source)
 
     def open_server(parts: ExitStack) -> ConsoleServer:
         if source.recording is not None and source.estate is not None:
@@ -63,7 +73,8 @@ def console(
 
         model, past = follow_job(kafka, source, parts)
         notes = NoteTaker(kafka.client(), Topics(kafka.topic_prefix), model)
-        return ConsoleServer(model, address, past, past, notes.take)
+        desk = None if actions is None or past is None else open_desk(kafka, past, actions)
+        return ConsoleServer(model, address, past, past, notes.take, desk=desk)
 
     serve(open_server, opens=open_)
 
@@ -86,6 +97,25 @@ def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> 
             server.wait()
     except StopRequestedError:
         pass  # a signal is the usual end
+
+
+def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
+    """Check that changes can be requested. UsageError: people are not verified, or their effect is not known."""
+    from twin.planning.allowed import read_allowed
+
+    read_allowed(actions)
+    if address.identity is None:
+        raise UsageError(f"--actions {actions} without a sign-in; expected: --trust-proxy ADDRESS or --oidc-issuer URL")
+    if source.recording is not None or source.estate is None:
+        raise UsageError(f"--actions {actions}; expected: with --bootstrap-servers and --estate")
+
+
+def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
+    """Return what takes requests of changes of a job's stores."""
+    from deploy.console.acts import ActDesk
+    from streams.kafka.acts import ActLog
+
+    return ActDesk(ActLog(kafka.client(), Topics(kafka.topic_prefix)), past, actions)
 
 
 def follow_job(kafka: KafkaOptions, source: SourceOptions, parts: ExitStack) -> tuple[ConsoleModel, LivePast | None]:

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
-from deploy.console.app import Answer, ConsoleState, Tools, new_app
+from deploy.console.app import Answer, ConsoleState, Desk, Tools, new_app
 from deploy.console.identity import Identity, Proxy
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
@@ -237,6 +237,7 @@ class ConsoleServer:
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note on an alert; None: the page only reads.
         tools: what is served in the place of the page; None: the page.
+        desk: takes requests of changes and approvals; None: nobody can make one.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -251,6 +252,7 @@ class ConsoleServer:
         past: Past | None = None,
         take_note: Answer | None = None,
         tools: Tools | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self._state = ConsoleState(
             model,
@@ -262,6 +264,7 @@ class ConsoleServer:
             past=past,
             take_note=take_note,
             tools=tools,
+            desk=desk,
             is_stopping=asyncio.Event(),
         )
         self._listen = listen
