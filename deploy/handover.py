@@ -129,6 +129,7 @@ class Runner:
         acts = self._log.read()
         if self._unsaid is not None:
             self._say(self._unsaid, acts)
+            acts = self._log.read()
         acts, now = self._settle(acts), self._now()
         ready = [act.request.id for act in acts.values() if act.is_waiting and (act.approvals or _is_late(act, now))]
         for act_id in ready:
