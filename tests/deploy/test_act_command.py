@@ -197,7 +197,7 @@ def test_the_list_says_what_who_and_what_became_of_it(
         "approved by bob\\x1b[31m (1 of 1), expires 2026-11-20 12:15",
         "full 30 min (pages, 80 %); with it not within that time",
         "unknown by runner host: look",
-        "5 min later: 71.3 % in use, full in 90 min by the forecast, alert open; its events do not show it",
+        "5 min later: 71.3 % in use, full in 1.5 h by the forecast, alert open; its events do not show it",
     ):
         assert part in text, part
     assert main(["acts", "list", "--json", *asked]) == 0
