@@ -1,7 +1,7 @@
 """From a request to what came of it, with a real broker, the console with two logins, and the runner's own process.
 
-The records of the job are those of a twin in this process, which follows the clock; the runner's script tells it what
-it ran, as a queue manager would be told.
+The records of the job are those of a twin in this process, which follows the clock; the runner's script leaves a note
+of what it ran, which that twin obeys as a queue manager would.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ GROUPS = {"ann": "mq-ops", "bob": "mq-leads"}
 
 
 class Job:
-    """What a job writes: states and alerts of a structure that fills, up to now, every two seconds.
+    """A writer of states and alerts, as a job: of a structure that fills, up to now, every two seconds.
 
     Args:
         folder: for the estate, and of the script.
@@ -244,5 +244,5 @@ def test_a_runner_that_is_killed_while_it_runs_leaves_an_unknown_result(site: Si
             trust_env=False,
         ).json()
         assert "look by: D XCF,STR,STRNAME=QSG1APP1" in listed[0]["result"]["text"]
-        said = site.say("ann", f"/{own['id']}/result", sha256=own["sha256"], status="ok", text="SIZE is 8M")
-        assert said.status_code == 200 and site.status(own["id"]) == "ok"
+        answer = site.say("ann", f"/{own['id']}/result", sha256=own["sha256"], status="ok", text="SIZE is 8M")
+        assert answer.status_code == 200 and site.status(own["id"]) == "ok"

@@ -69,13 +69,13 @@ class Bench:
 
     @property
     def ran(self) -> list[dict[str, Any]]:
-        """What the script got."""
+        """The requests that the script got."""
         return [json.loads(line) for line in self.out.read_text().splitlines()] if self.out.exists() else []
 
     def status(self, act_id: str = ID) -> str:
         return self.log.read()[act_id].status
 
-    def said(self, act_id: str = ID) -> str:
+    def text(self, act_id: str = ID) -> str:
         """Return why a request ended, or its result."""
         act = self.log.read()[act_id]
         return str(getattr(act.result or act.end, "text", ""))
@@ -91,7 +91,7 @@ def test_the_script_gets_what_was_approved_once_and_its_result_is_written(tmp_pa
     same = ("id", "sha256", "language", "target", "statement", "undo", "look", "store", "alert_id", "expires")
     assert {name: content[name] for name in same} == {name: getattr(asked, name) for name in same}
     assert (content["requested_by"], content["approved_by"]) == ("ann", ["bob"])
-    assert (bench.status(), bench.said(), runner.handed) == ("ok", "CSQP001I done", 1)
+    assert (bench.status(), bench.text(), runner.handed) == ("ok", "CSQP001I done", 1)
     result = bench.log.read()[ID].result
     assert result is not None and result.who == "runner host"
 
@@ -111,13 +111,13 @@ def test_the_exit_status_says_what_became_of_it(program: str, status: str, text:
     bench = Bench(tmp_path, program=program)
     bench.runner().look()
     assert (bench.status(), len(bench.ran)) == (status, 1)
-    assert text in bench.said() and bench.said().isprintable()
+    assert text in bench.text() and bench.text().isprintable()
 
 
 def test_a_script_that_hangs_is_ended_and_its_result_unknown(tmp_path: Path) -> None:
     bench = Bench(tmp_path, program="import time; time.sleep(600)")
     bench.runner(timeout_s=3.0).look()
-    assert bench.status() == "unknown" and "no end after 3 s" in bench.said() and len(bench.ran) == 1
+    assert bench.status() == "unknown" and "no end after 3 s" in bench.text() and len(bench.ran) == 1
 
 
 def test_a_script_that_cannot_be_started_has_an_unknown_result(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_script_that_cannot_be_started_has_an_unknown_result(tmp_path: Path) -
     program.chmod(0o755)
     runner._command = Command(str(program), 30.0)
     runner.look()
-    assert bench.status() == "unknown" and "cannot be started" in bench.said()
+    assert bench.status() == "unknown" and "cannot be started" in bench.text()
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_a_runner_that_dies_hands_over_at_most_once(
         start().look()
     assert (bench.status(), len(bench.ran)) == (status, ran_again)
     if status == "unknown":
-        assert bench.said() == "the runner ended before it said what became of it; look by: DISPLAY USAGE PSID(4)"
+        assert bench.text() == "the runner ended before it said what became of it; look by: DISPLAY USAGE PSID(4)"
 
 
 def test_what_another_process_has_in_hand_is_left_alone_until_it_cannot_run_any_more(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def waits(bench: Bench) -> bool:
 def ends(bench: Bench) -> str:
     bench.runner().look()
     assert bench.status() == "expired" and not bench.ran
-    return bench.said()
+    return bench.text()
 
 
 @pytest.mark.parametrize("condition", ["drift", "source-silent"])

@@ -113,9 +113,9 @@ def request(own: Estate, act_id: str = ID, now: int = NOW, **fields: Any) -> Req
     return Requested(**{**content, **fields})
 
 
-def approval(of: Requested, who: str = "bob", now: int = NOW + 60_000_000, **fields: Any) -> Approved:
+def approval(asked: Requested, who: str = "bob", now: int = NOW + 60_000_000, **fields: Any) -> Approved:
     """Return an approval of a request."""
-    return Approved(**{"id": of.id, "sha256": of.sha256, "time": as_text(now), "who": who, **fields})
+    return Approved(**{"id": asked.id, "sha256": asked.sha256, "time": as_text(now), "who": who, **fields})
 
 
 class MemoryLog:

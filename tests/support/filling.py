@@ -14,7 +14,7 @@ from twin.records import AlertRecord, read_alert_record
 from twin.testing import Driver
 
 STORE = "QSG1/APP1"
-REST_S, FILLING_S = 900, 1080
+REST_S, FILLING_S = 900, 660
 TOML = """schema = 1
 
 [coupling_facility.CF01]
@@ -38,7 +38,7 @@ structure = "APP1"
 
 
 class Filling(Driver):
-    """The structure after 15 minutes at rest and 18 in which nobody gets.
+    """The structure after 15 minutes at rest and 11 in which nobody gets.
 
     Attributes:
         path: its estate.
@@ -79,5 +79,5 @@ class Filling(Driver):
     def alert(self, action: str = "alter-size") -> AlertRecord:
         """Return the last record of an open alert that proposes an action."""
         last = {own.alert_id: own for own in self.alerts}
-        found = [own for own in last.values() if action in {step.id for step in own.runbook}]
-        return read_alert_record(found[-1].record())
+        proposing = [own for own in last.values() if action in {step.id for step in own.runbook}]
+        return read_alert_record(proposing[-1].record())

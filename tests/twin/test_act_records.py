@@ -58,9 +58,9 @@ def records(asked: Requested) -> dict[str, ActRecord]:
     }
 
 
-def folded(*taken: ActRecord) -> Acts:
+def folded(*order: ActRecord) -> Acts:
     acts = Acts()
-    for record in taken:
+    for record in order:
         acts.take(record)
     return acts
 
@@ -114,7 +114,7 @@ def test_nothing_without_a_request_counts(own: Estate) -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "at", "sha256", "expected"),
+    ("who", "seconds", "sha256", "expected"),
     [
         ("ann", 60, None, "ann has requested it; expected: somebody else"),
         ("ANN", 60, None, "ANN has requested it; expected: somebody else"),
@@ -125,14 +125,14 @@ def test_nothing_without_a_request_counts(own: Estate) -> None:
     ],
 )
 def test_an_approval_needs_another_person_the_hash_and_its_time(
-    own: Estate, who: str, at: int, sha256: str | None, expected: str
+    own: Estate, who: str, seconds: int, sha256: str | None, expected: str
 ) -> None:
     asked = request(own)
-    time = as_text(NOW + at * 1_000_000)
+    time = as_text(NOW + seconds * 1_000_000)
     acts = folded(asked)
     assert expected in acts[ID].problem_of_approval(who, sha256 or asked.sha256, time)
-    given = Approved(id=ID, sha256=sha256 or asked.sha256, time=time, who=who)
-    assert not acts.take(given) and acts[ID].status == "requested"
+    approved = Approved(id=ID, sha256=sha256 or asked.sha256, time=time, who=who)
+    assert not acts.take(approved) and acts[ID].status == "requested"
 
 
 def test_each_person_approves_once_and_three_are_enough(own: Estate) -> None:

@@ -57,7 +57,7 @@ class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return kind == self.kind and any(fnmatchcase(store, pattern) for pattern in self.stores)
 
     def count(self, times: Iterable[tuple[Requested, str]], now: int) -> int:
-        """Return the number of requests of the row in the last hour. times: of each request, one that counts."""
+        """Return the number of requests of the row in the last hour. times: requests, each with its time."""
         since = now - HOUR_US
         own = [time for request, time in times if self.covers(request.kind, request.store)]
         return sum(as_microseconds(time) > since for time in own)
@@ -115,7 +115,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Allowed(NamedTuple):
-    """What a site allows.
+    """The changes that a site allows.
 
     Attributes:
         rows: its rows; of several that are about a change the first counts.

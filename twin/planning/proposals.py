@@ -173,7 +173,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """A change with its predicted effect: the dry run of an action.
 
     Attributes:
-        summary, precondition, risk: of the action.
+        summary, precondition, risk: texts of the action.
         others: as of `twin.records.Requested`.
     """
 
@@ -270,19 +270,19 @@ def _step(action: Action, step: int | None, config: MessageStoreConfig) -> tuple
         if statement is None:
             raise UsageError(f"--step {step} of {action.id} has no command; expected: one with a command")
         return step, read_change(statement, config)
-    found: dict[int, Change] = {}
+    changes: dict[int, Change] = {}
     problem = ""
     for number, own in numbered.items():
         try:
             if own.statement is not None:
-                found[number] = read_change(own.statement, config)
+                changes[number] = read_change(own.statement, config)
         except UsageError as error:
             problem = problem or f": {error}"
-    if len(found) > 1:
-        raise UsageError(f"action {action.id} has several changes; expected: --step {' or '.join(map(str, found))}")
-    if not found:
+    if len(changes) > 1:
+        raise UsageError(f"action {action.id} has several changes; expected: --step {' or '.join(map(str, changes))}")
+    if not changes:
         raise UsageError(problem.removeprefix(": ") or f"action {action.id} has no command; expected: one that has")
-    return next(iter(found.items()))
+    return next(iter(changes.items()))
 
 
 def _outlook(outcome: FillOutcome) -> Outlook:
@@ -357,17 +357,17 @@ def changed_since(request: Requested, state: StateRecord, *, is_open: bool) -> s
         return "its alert is over"
     if size_of(state) != request.size:
         return f"the size of {request.store} is {size_of(state)}, it was {request.size}"
-    then, now = request.forecast, forecast_of(state)
-    expected = None if then is None else then.p50
-    expects = None if now is None else now.p50
+    former, present = request.forecast, forecast_of(state)
+    expected = None if former is None else former.p50
+    expects = None if present is None else present.p50
     if expected is None or expects is None:
         return "" if expected == expects else f"{request.store} is full {_when(expects)}, it was {_when(expected)}"
     if is_full_now(expected) and is_full_now(expects):
         return ""
-    assert then is not None
+    assert former is not None
     assert state.time is not None
     begin, full_at = as_microseconds(request.state_time), as_microseconds(state.time) + round(expects * 1e6)
-    low, high = (begin + round((at or 0.0) * 1e6) for at in (then.p10, then.p90))
+    low, high = (begin + round((seconds or 0.0) * 1e6) for seconds in (former.p10, former.p90))
     if low - AROUND_US <= full_at <= high + AROUND_US:
         return ""
     moved = full_at - begin - round(expected * 1e6)

@@ -31,13 +31,13 @@ _MAX_TEXT = 500  # characters of a text of people or runners
 Hash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 _Id = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 _Who = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["who"])]
-_Said = Annotated[str, msgspec.Meta(max_length=_MAX_TEXT)]
+_Remark = Annotated[str, msgspec.Meta(max_length=_MAX_TEXT)]
 _Statement = Annotated[str, msgspec.Meta(min_length=1, max_length=_MAX_TEXT)]
 Value = int | bool | str  # of an attribute
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected of a store if its traffic continues."""
+    """The expectation for a store: when it is full."""
 
     resource: str | None
     """The resource that is full first; null: none within eight hours."""
@@ -89,7 +89,7 @@ class Requested(ActChange, frozen=True, kw_only=True, tag_field="change", tag="r
     """Where to run it: of MQSC the queue-sharing group (any member) or queue manager, of SETXCF the group whose sysplex
     it is."""
     statement: _Statement
-    """What to run, one line."""
+    """The command, one line."""
     undo: _Statement | None
     """The way back, one line; null: it changes no attribute."""
     look: _Statement
@@ -103,9 +103,9 @@ class Requested(ActChange, frozen=True, kw_only=True, tag_field="change", tag="r
     forecast: Outlook | None
     """The forecast of that state; null: it has none."""
     before: Outlook
-    """What is expected without it if the traffic continues, as [what-if](what-if.md) says."""
+    """The expectation without it if the traffic continues, as of [what-if](what-if.md)."""
     after: Outlook
-    """What is expected with it, likewise."""
+    """The expectation with it, likewise."""
     expires: Time
     """Time from which it is no longer handed over, UTC."""
 
@@ -132,7 +132,7 @@ class Withdrawn(ActChange, frozen=True, kw_only=True, tag_field="change", tag="w
 class Expired(ActChange, frozen=True, kw_only=True, tag_field="change", tag="expired"):
     """It is not handed over any more."""
 
-    text: _Said
+    text: _Remark
     """The reason."""
 
 
@@ -146,18 +146,18 @@ class Handed(ActChange, frozen=True, kw_only=True, tag_field="change", tag="hand
 
 
 class Resulted(ActChange, frozen=True, kw_only=True, tag_field="change", tag="result"):
-    """What the runner, or a person, says of it."""
+    """The runner, or a person, says what became of it."""
 
     status: ResultStatus
     """ok: it has run; failed: it has not, or was refused; unknown: it may have run, and is never repeated."""
     who: _Who
     """Who says so: the runner, or a person, verified."""
-    text: _Said
-    """What the runner printed, or the person adds."""
+    text: _Remark
+    """Output of the runner, or a remark of the person."""
 
 
 class Measured(ActChange, frozen=True, kw_only=True, tag_field="change", tag="measured"):
-    """What the state of the store shows some time after the result."""
+    """The state of the store some time after the result."""
 
     after_s: Count
     """Seconds after the result: 300 or 1800."""
@@ -172,8 +172,8 @@ class Measured(ActChange, frozen=True, kw_only=True, tag_field="change", tag="me
     probability: Share | None
     """Probability of full within its horizon; null: there is no forecast."""
     alert: Literal["open", "cleared", "gone"]
-    """What the alert is then; gone: the topic has it no more."""
-    done: _Said | None
+    """State of the alert then; gone: the topic has it no more."""
+    done: _Remark | None
     """The action as the store's events show it; null: they do not show it."""
 
 
@@ -191,9 +191,9 @@ def hash_of(language: str, target: str, statement: str) -> str:
     return hashlib.sha256(msgspec.json.encode([language, target, statement])).hexdigest()
 
 
-def is_same_person(one: str, other: str) -> bool:
+def is_same_person(name: str, other: str) -> bool:
     """Return True if two verified names may be of one person: they differ at most in capitals and forms of letters."""
-    return _folded(one) == _folded(other)
+    return _folded(name) == _folded(other)
 
 
 def _folded(name: str) -> str:
@@ -293,11 +293,11 @@ class Acts(Mapping[str, Act]):
 
     def take(self, record: ActRecord) -> bool:
         """Take the next record of the topic; return False if it changes nothing."""
-        taken = self._add(record) if isinstance(record, Requested) else self._take(record)
-        if taken:
+        is_new = self._add(record) if isinstance(record, Requested) else self._take(record)
+        if is_new:
             self.last = max(self.last, as_microseconds(record.time))
-        self.ignored += not taken
-        return taken
+        self.ignored += not is_new
+        return is_new
 
     def _add(self, request: Requested) -> bool:
         if request.id in self._acts or request.sha256 != hash_of(request.language, request.target, request.statement):
