@@ -278,13 +278,17 @@ def _note() -> Schema:
     return _document("note", "Note", description, examples, note)
 
 
+def _act_defs() -> dict[str, Schema]:
+    defs = _defs(*get_args(ActRecord))
+    for record in get_args(ActRecord):
+        tag = {"description": "The change of the request.", "const": record.__struct_config__.tag}
+        defs[record.__name__]["properties"]["change"] = tag
+    return defs
+
+
 def _act() -> Schema:
-    records = get_args(ActRecord)
-    defs = _defs(*records)
-    for record in records:
-        own = defs[record.__name__]["properties"]
-        own["change"] = {"description": "What has happened.", "const": record.__struct_config__.tag}
-    schema = {"oneOf": [{"$ref": f"#/$defs/{record.__name__}"} for record in records], "$defs": defs}
+    records = [{"$ref": f"#/$defs/{record.__name__}"} for record in get_args(ActRecord)]
+    schema = {"oneOf": records, "$defs": _act_defs()}
     description = (
         "A change that somebody requests, and what became of it. The key of the record is id. Of records at the same "
         "time the first in the topic counts."
@@ -560,8 +564,9 @@ def _tables() -> dict[tuple[str, str], str]:
     tables["alerts.md", "Action"] = _fields_table(alert["Action"], alert)
     tables["incidents.md", "DoneAction"] = _fields_table(alert["DoneAction"], alert)
     tables["incidents.md", "Note"] = _fields_table(note["Note"], note)
-    act = _act()["$defs"]
-    tables |= {("acts.md", name): _fields_table(act[name], act) for name in ("Requested", "Measured")}
+    act = _act_defs()
+    for name in ("Requested", "Outlook", "Measured"):
+        tables["acts.md", name] = _fields_table(act[name], act, {"Outlook"})
     texts = texts_of(Event)
     tables["events.md", "fields"] = _table(
         ("field", "type", "meaning"),

@@ -90,7 +90,7 @@ def valid(config: MessageStoreConfig) -> list[str]:
 
 
 def test_each_template_is_read_and_written_again(stores: list[MessageStoreConfig]) -> None:
-    found = {
+    kinds = {
         change.kind: change for config in stores for change in (read_change(text, config) for text in valid(config))
     }
     assert kinds.keys() == TEMPLATES.keys()
@@ -155,9 +155,8 @@ def mutated(chance: random.Random, text: str) -> str:
             case 2:
                 text = text[:place] + text[place + chance.randrange(1, 6) :]
             case 3:
-                text = (
-                    text[:place] + chr(chance.choice((chance.randrange(128), chance.randrange(0x3000)))) + text[place:]
-                )
+                letter = chr(chance.randrange(chance.choice((128, 0x3000))))
+                text = text[:place] + letter + text[place:]
     return text
 
 
