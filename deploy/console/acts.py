@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from deploy.console.answers import Answers, converted
 from streams.kafka.acts import ActLog
 from twin.errors import UsageError
 from twin.estate.errors import known_hint, show
-from twin.planning.allowed import read_allowed
+from twin.planning.allowed import Allow, read_allowed
 from twin.planning.proposals import MAX_AGE_US, problem_of, propose
 from twin.records import Act, ActRecord, Acts, ActStatus, Approved, Measured, Requested, Resulted, Withdrawn
 from twin.records.acts import AHEAD_US, Hash, ResultStatus
@@ -192,10 +193,9 @@ class ActDesk:
         request, ended = act.request, ""
         if act.end is not None and act.handed is None:
             ended = f"withdrawn by {act.end.who}" if isinstance(act.end, Withdrawn) else act.end.text
-        try:
+        row: Allow | None = None
+        with suppress(UsageError):
             row = read_allowed(self._actions).row_of(request.kind, request.store, request.settings)
-        except UsageError:
-            row = None
         return ActView(
             status=act.status,
             request=request,

@@ -60,9 +60,8 @@ class AskedOptions:
 
         client = self.client()
         address = check_url(self.url, has_secret=client.has_secret and not self.allow_http).rstrip("/")
-        headers, body = client.authorisation(), None
-        if content is not None:
-            headers, body = {**headers, "Content-Type": "application/json"}, msgspec.json.encode(content)
+        body = None if content is None else msgspec.json.encode(content)
+        headers = client.authorisation() | ({} if body is None else {"Content-Type": "application/json"})
         with client.requester(_SECONDS) as requester:
             try:
                 method = "GET" if body is None else "POST"

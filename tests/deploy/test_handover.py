@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from deploy.bridge import Command
+from deploy.bridge import Command, Ended
 from deploy.handover import COMMAND_S, Runner
 from tests.support.alert_entries import alert
 from tests.support.asked_acts import (
@@ -162,8 +162,8 @@ def dies_behind(kind: type) -> Callable[[Bench], None]:
 
 def dies_meanwhile(bench: Bench) -> None:
     class Killed(Command):
-        def run(self, *arguments: Any) -> Any:
-            super().run(*arguments)
+        def run(self, value: bytes, variables: Mapping[str, str]) -> Ended:
+            super().run(value, variables)
             raise KilledError
 
     bench_runner = bench.runner

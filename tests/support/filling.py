@@ -12,6 +12,7 @@ from twin.alerts.episodes import Alert
 from twin.planning.whatif import Moment, moment_of
 from twin.records import AlertRecord, read_alert_record
 from twin.testing import Driver
+from twin.testing.drivers import START
 
 STORE = "QSG1/APP1"
 REST_S, FILLING_S = 900, 660
@@ -49,7 +50,7 @@ class Filling(Driver):
         self.path = folder / "estate.toml"
         self.path.write_text(TOML, encoding="utf-8")
         self.lines: list[bytes] = []
-        super().__init__(self.path, **({} if begin_us is None else {"start": begin_us}))
+        super().__init__(self.path, start=START if begin_us is None else begin_us)
         self.rest(REST_S)
         self.fill(FILLING_S)
 

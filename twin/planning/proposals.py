@@ -157,7 +157,7 @@ def _read_mqsc(text: str, config: MessageStoreConfig) -> Change | None:
             return None
         for word in words:
             attribute, check = reading[word.keyword]
-            (value,) = word.values or ()
+            (value,) = tuple(word.values or ())
             if not config.rows[attribute].action:
                 return None
             settings[attribute] = check(value.text)
