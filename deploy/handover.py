@@ -53,7 +53,7 @@ _log = structlog.get_logger("mqtwin.acts")
 
 
 class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command gets on its standard input, as JSON; fields as of `twin.records.Requested`."""
+    """A request as the command gets it on standard input, JSON; fields as of `twin.records.Requested`."""
 
     id: str
     sha256: str
@@ -74,7 +74,7 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log(Protocol):
-    """What is read and written, as of `ActLog`."""
+    """The topics that are read and written, as of `ActLog`."""
 
     def read(self) -> Acts:
         """Return the requests."""
@@ -114,7 +114,7 @@ class Runner:
         self._log, self._command, self._estate, self._actions = log, command, estate, actions
         self._name, self._clock = name, clock
         self._unsaid: Resulted | None = None  # a result that is not in the topic yet
-        self._said: dict[str, str] = {}  # why a request waits, by id
+        self._reasons: dict[str, str] = {}  # why a request waits, by id
         self._measures_at = 0
         self.handed = 0
         read_allowed(actions)
@@ -171,9 +171,9 @@ class Runner:
             self._write(Expired(id=act_id, sha256=request.sha256, time=as_text(now), text=_cut(problem)))
             _log.warning("request ended", id=act_id, why=problem)
         elif why := next(self._reasons_to_wait(act, acts, states.get(request.store), alerts), ""):
-            if self._said.get(act_id) != why:
+            if self._reasons.get(act_id) != why:
                 _log.info("request waits", id=act_id, why=why)
-            self._said[act_id] = why
+            self._reasons[act_id] = why
         else:
             self._hand_over(act, now)
 

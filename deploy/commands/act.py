@@ -15,12 +15,11 @@ from deploy.show.terminal import emit
 from streams.log import configure_logging
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.estate.errors import known_hint
-from twin.planning.proposals import Proposal, propose
+from twin.planning.proposals import Proposal, alert_of, propose
 from twin.planning.whatif import moment_of
 from twin.playback.replays import play
 from twin.playback.samples import Alerts
-from twin.records import AlertRecord, read_alert_record
+from twin.records import read_alert_record
 from twin.units import event_us
 
 Step = Annotated[int | None, Parameter(validator=Number(gte=1, lte=100))]
@@ -73,9 +72,7 @@ def _recorded(source: MomentSource, estate: Estate, alert_id: str, action: str, 
     seen = Alerts()
     twins = play(source.recording, estate, seen, until=until).twins
     records = {own.alert_id: own for own in seen.alerts}  # the last one of each
-    if alert_id not in records:
-        raise UsageError(f"alert {alert_id[:400]}: {source.recording} has no such alert{known_hint(alert_id, records)}")
-    alert = read_alert_record(records[alert_id].record())
+    alert = read_alert_record(alert_of(records, alert_id, str(source.recording)).record())
     return propose(alert, action, step, moment_of(estate, twins[alert.data.store]))
 
 
@@ -87,12 +84,5 @@ def _of_topics(
 
     configure_logging(level="warning")
     states, alerts = ActLog(kafka.client(), Topics(kafka.topic_prefix)).present()
-    alert = found(alerts, alert_id)
+    alert = alert_of(alerts, alert_id, "the topic")
     return propose(alert, action, step, open_moment(alert.data.store, estate, source), states.get(alert.data.store))
-
-
-def found(alerts: dict[str, AlertRecord], alert_id: str) -> AlertRecord:
-    """Return an alert. UsageError: there is none of this id."""
-    if alert_id not in alerts:
-        raise UsageError(f"alert {alert_id[:400]}: there is no such alert{known_hint(alert_id, alerts)}")
-    return alerts[alert_id]

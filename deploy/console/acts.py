@@ -18,9 +18,9 @@ import msgspec
 from deploy.console.answers import Answers, converted
 from streams.kafka.acts import ActLog
 from twin.errors import UsageError
-from twin.estate.errors import known_hint, show
+from twin.estate.errors import show
 from twin.planning.allowed import Allow, read_allowed
-from twin.planning.proposals import MAX_AGE_US, problem_of, propose
+from twin.planning.proposals import MAX_AGE_US, alert_of, problem_of, propose
 from twin.records import Act, ActRecord, Acts, ActStatus, Approved, Measured, Requested, Resulted, Withdrawn
 from twin.records.acts import AHEAD_US, Hash, ResultStatus
 from twin.units import as_span, as_text
@@ -107,10 +107,7 @@ class ActDesk:
             acts = self._log.read()
             now = self._now(acts)
             states, alerts = self._log.present()
-            if asked.alert_id not in alerts:
-                hint = known_hint(asked.alert_id, alerts)
-                raise UsageError(f"alert {show(asked.alert_id)}: there is no such alert{hint}")
-            alert = alerts[asked.alert_id]
+            alert = alert_of(alerts, asked.alert_id, "the topic")
             store = alert.data.store
             state = states.get(store)
             if problem := problem_of(store, state, alerts.values(), now):

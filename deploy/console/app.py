@@ -490,7 +490,7 @@ async def _acts(request: Request) -> Response:
 
 
 async def _request_act(request: Request) -> Response:
-    response = await _said(request, lambda desk, content, who: desk.request(content, who))
+    response = await _desk_answer(request, lambda desk, content, who: desk.request(content, who))
     if response.status_code == 200:
         response.status_code = 201
     return response
@@ -498,20 +498,20 @@ async def _request_act(request: Request) -> Response:
 
 async def _approve_act(request: Request) -> Response:
     act_id = request.path_params["id"]
-    return await _said(request, lambda desk, content, who: desk.approve(act_id, content, who))
+    return await _desk_answer(request, lambda desk, content, who: desk.approve(act_id, content, who))
 
 
 async def _withdraw_act(request: Request) -> Response:
     act_id = request.path_params["id"]
-    return await _said(request, lambda desk, content, who: desk.withdraw(act_id, content, who))
+    return await _desk_answer(request, lambda desk, content, who: desk.withdraw(act_id, content, who))
 
 
 async def _result_act(request: Request) -> Response:
     act_id = request.path_params["id"]
-    return await _said(request, lambda desk, content, who: desk.result(act_id, content, who))
+    return await _desk_answer(request, lambda desk, content, who: desk.result(act_id, content, who))
 
 
-async def _said(request: Request, say: Callable[[Desk, object, str], object]) -> Response:
+async def _desk_answer(request: Request, say: Callable[[Desk, object, str], object]) -> Response:
     """Return the answer to what somebody requests, approves or says, under the name that is verified."""
     desk, who = _console(request).desk, request.state.person.name
     if desk is None:

@@ -66,7 +66,7 @@ def test_the_dry_run_shows_statement_target_effect_and_way_back(
     ("words", "expected"),
     [
         (("x\x1b[31m", "alter-size"), "has no such alert; expected: "),
-        (("ALERT", "getters"), "getters"),
+        (("ALERT", "getters"), "is not handed over; expected: ALTER CFSTRUCT"),
         (("ALERT", "alter-size", "--step", "2"), "--step 2: alter-size has 1 steps; expected: one of them"),
         (("ALERT", "alter-size", "--step", "0"), "--step"),
         (("ALERT", "alter-size", "--at", "2026-01-01T00:05:00Z"), "has no such alert; expected: "),
@@ -101,10 +101,10 @@ class Passwords(Identity):
 
 
 class Desk:
-    """A desk with one request, which notes what is said."""
+    """A desk with one request, which notes what is heard."""
 
     def __init__(self, folder: Path) -> None:
-        self.said: list[Any] = []
+        self.heard: list[Any] = []
         self.problem = ""
         self.view = ActView(
             status="unknown",
@@ -134,10 +134,10 @@ class Desk:
     def views(self) -> list[ActView]:
         return [self.view]
 
-    def _say(self, *said: Any) -> ActView:
+    def _say(self, *heard: Any) -> ActView:
         if self.problem:
             raise UsageError(self.problem)
-        self.said.append(said)
+        self.heard.append(heard)
         return self.view
 
     def request(self, content: Any, who: str) -> ActView:
@@ -176,7 +176,7 @@ def test_what_people_say_reaches_the_console_under_the_name_that_it_verifies(
     assert main(["acts", "approve", ID, sha256, *asked]) == 0
     assert main(["acts", "withdraw", ID, sha256[:12], *asked]) == 0
     assert main(["acts", "result", ID, sha256, "--status", "ok", "--comment", "seen", *asked]) == 0
-    assert desk.said == [
+    assert desk.heard == [
         ("request", {"alert_id": "ALERT", "action": "alter-size", "step": None, "minutes": 30}, "ann"),
         ("approve", ID, {"sha256": sha256}, "ann"),
         ("withdraw", ID, {"sha256": sha256}, "ann"),
@@ -223,7 +223,7 @@ def test_what_is_wrong_is_one_line_and_says_nothing(
 ) -> None:
     assert main(["acts", *words, *asked]) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert expected in line and desk.said == []
+    assert expected in line and desk.heard == []
 
 
 def test_what_the_console_refuses_is_said_in_its_words(

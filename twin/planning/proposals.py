@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from twin.errors import UsageError
 from twin.estate import MessageStoreConfig, PageSet, QueueFile, Structure
 from twin.estate.attributes import mqsc_reading
 from twin.estate.checks import WRONG
-from twin.estate.errors import EstateError, show
+from twin.estate.errors import EstateError, known_hint, show
 from twin.estate.mqsc_text import parameters
 from twin.estate.mqsc_text import statements as commands_of
 from twin.planning.whatif import FillOutcome, Moment, what_if
@@ -41,6 +41,7 @@ from twin.units import as_microseconds, as_span, parse_size
 MAX_AGE_US = 60_000_000  # of a state that still says what there is
 AROUND_US = 300_000_000  # by which a forecast may move beyond its own interval
 MAX_STATEMENT = 500  # characters
+_Alert = TypeVar("_Alert")
 _KINDS: Mapping[type[MessageStoreConfig], ActKind] = {
     Structure: "alter-cfstruct",
     PageSet: "alter-psid",
@@ -198,6 +199,20 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     forecast: Outlook | None
     before: Outlook
     after: Outlook
+
+
+def alert_of(alerts: Mapping[str, _Alert], alert_id: str, place: str) -> _Alert:
+    """Return an alert by its id. UsageError: there is none.
+
+    Args:
+        alerts: those that are known, by id.
+        alert_id: the id, which anybody may have written.
+        place: where they are from, in words.
+    """
+    if alert_id not in alerts:
+        hint = known_hint(alert_id, alerts) if alerts else "; expected: one that has opened, or a later time"
+        raise UsageError(f"alert {show(alert_id)}: {place} has no such alert{hint}")
+    return alerts[alert_id]
 
 
 def propose(

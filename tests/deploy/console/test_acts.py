@@ -45,26 +45,26 @@ class NotedDesk:
     """A desk that notes who says what."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[Any, ...]] = []
+        self.heard: list[tuple[Any, ...]] = []
 
     def views(self) -> list[str]:
-        self.said.append(("list",))
+        self.heard.append(("list",))
         return []
 
     def request(self, content: Any, who: str) -> dict[str, str]:
-        self.said.append(("request", content, who))
+        self.heard.append(("request", content, who))
         return {}
 
     def approve(self, act_id: str, content: Any, who: str) -> dict[str, str]:
-        self.said.append(("approve", act_id, content, who))
+        self.heard.append(("approve", act_id, content, who))
         return {}
 
     def withdraw(self, act_id: str, content: Any, who: str) -> dict[str, str]:
-        self.said.append(("withdraw", act_id, content, who))
+        self.heard.append(("withdraw", act_id, content, who))
         return {}
 
     def result(self, act_id: str, content: Any, who: str) -> dict[str, str]:
-        self.said.append(("result", act_id, content, who))
+        self.heard.append(("result", act_id, content, who))
         return {}
 
 
@@ -74,7 +74,7 @@ def client(desk: Any, peer: str = PROXY, **options: Any) -> TestClient:
     return TestClient(new_app(state), base_url="http://127.0.0.1:8470", client=(peer, 40000))
 
 
-def of(who: str) -> dict[str, str]:
+def headers(who: str) -> dict[str, str]:
     return {"X-Forwarded-User": who, "X-Forwarded-Groups": GROUPS[who]}
 
 
@@ -87,25 +87,25 @@ def test_each_door_lets_those_pass_who_have_its_role(door: str, who: str) -> Non
     desk = NotedDesk()
     method, path = DOORS[door]
     body = {"json": {"who": "root"}} if method == "POST" else {}
-    answer = client(desk).request(method, path, headers=of(who), **body)
+    answer = client(desk).request(method, path, headers=headers(who), **body)
     may = {"list": {"eve", "ann", "bob", "dan"}, "approve": {"bob", "dan"}}.get(door, {"ann", "bob", "dan"})
     assert answer.status_code == (201 if door == "request" else 200) if who in may else answer.status_code == 403
-    assert [own[0] for own in desk.said] == [door] * (who in may)
+    assert [own[0] for own in desk.heard] == [door] * (who in may)
     if who in may and door != "list":
-        assert desk.said[0][-1] == who, "the verified name, whatever the body says"
+        assert desk.heard[0][-1] == who, "the verified name, whatever the body says"
 
 
 ATTACKS: dict[str, tuple[dict[str, Any], int]] = {
     "signed out": ({"headers": {}, "json": {}}, 401),
-    "headers of anybody": ({"headers": of("bob"), "json": {}, "peer": "10.1.2.4"}, 401),
-    "two names": ({"headers": [*of("bob").items(), ("X-Forwarded-User", "dan")], "json": {}}, 401),
-    "a page of another site": ({"headers": {**of("bob"), "sec-fetch-site": "cross-site"}, "json": {}}, 403),
-    "an origin of another site": ({"headers": {**of("bob"), "origin": "https://evil.example"}, "json": {}}, 403),
-    "a form": ({"headers": of("bob"), "data": {"a": "b"}}, 415),
-    "text": ({"headers": {**of("bob"), "content-type": "text/plain"}, "content": b"{}"}, 415),
-    "no JSON": ({"headers": {**of("bob"), "content-type": "application/json"}, "content": b"{"}, 400),
-    "too large": ({"headers": of("bob"), "json": {"a": "x" * 20_000}}, 413),
-    "deep": ({"headers": {**of("bob"), "content-type": "application/json"}, "content": b"[" * 10_000}, 400),
+    "headers of anybody": ({"headers": headers("bob"), "json": {}, "peer": "10.1.2.4"}, 401),
+    "two names": ({"headers": [*headers("bob").items(), ("X-Forwarded-User", "dan")], "json": {}}, 401),
+    "a page of another site": ({"headers": {**headers("bob"), "sec-fetch-site": "cross-site"}, "json": {}}, 403),
+    "an origin of another site": ({"headers": {**headers("bob"), "origin": "https://evil.example"}, "json": {}}, 403),
+    "a form": ({"headers": headers("bob"), "data": {"a": "b"}}, 415),
+    "text": ({"headers": {**headers("bob"), "content-type": "text/plain"}, "content": b"{}"}, 415),
+    "no JSON": ({"headers": {**headers("bob"), "content-type": "application/json"}, "content": b"{"}, 400),
+    "too large": ({"headers": headers("bob"), "json": {"a": "x" * 20_000}}, 413),
+    "deep": ({"headers": {**headers("bob"), "content-type": "application/json"}, "content": b"[" * 10_000}, 400),
 }
 
 
@@ -115,7 +115,7 @@ def test_no_attack_passes_a_door(door: str, attack: str) -> None:
     desk = NotedDesk()
     options, status = dict(ATTACKS[attack][0]), ATTACKS[attack][1]
     answer = client(desk, options.pop("peer", PROXY)).post(DOORS[door][1], **options)
-    assert (answer.status_code, desk.said) == (status, [])
+    assert (answer.status_code, desk.heard) == (status, [])
 
 
 @pytest.mark.parametrize("door", [door for door, (method, _) in DOORS.items() if method == "POST"])
@@ -124,14 +124,14 @@ def test_who_knows_a_token_has_no_name_and_says_nothing(door: str) -> None:
     for options in ({"identity": None, "token": TOKEN}, {"identity": None}, {"token": TOKEN}):
         own = client(desk, "127.0.0.1", **options)
         answer = own.post(DOORS[door][1], json={"who": "bob"}, headers={"authorization": f"Bearer {TOKEN}"})
-        assert answer.status_code == 403 and not desk.said
+        assert answer.status_code == 403 and not desk.heard
     assert "nobody has verified who asks" in client(desk, identity=None).post("/api/acts", json={}).json()["detail"]
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_without_a_list_there_is_no_door(door: str) -> None:
     method, path = DOORS[door]
-    answer = client(None).request(method, path, headers=of("bob"))
+    answer = client(None).request(method, path, headers=headers("bob"))
     assert answer.status_code == 404
     assert answer.json()["detail"] == "nothing is requested here; expected: mqtwin console --actions FILE"
 
@@ -139,9 +139,9 @@ def test_without_a_list_there_is_no_door(door: str) -> None:
 @pytest.mark.parametrize("act_id", ["..%2f..%2fnote", "a/b", "%00", "x" * 2000, "'; DROP TABLE acts; --"])
 def test_an_id_of_any_form_is_data(act_id: str) -> None:
     desk = NotedDesk()
-    answer = client(desk).post(f"/api/acts/{act_id}/approve", json={}, headers=of("bob"))
+    answer = client(desk).post(f"/api/acts/{act_id}/approve", json={}, headers=headers("bob"))
     assert answer.status_code in {200, 404, 405}
-    assert all(own[0] == "approve" for own in desk.said)
+    assert all(own[0] == "approve" for own in desk.heard)
 
 
 def test_a_console_with_a_list_needs_a_sign_in_and_twins(tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ class Site:
         self.time_s = filling.time / 1e6 + 5
         self.desk = ActDesk(self.log, Twins(filling), self.actions, lambda: self.time_s)  # type: ignore[arg-type]
 
-    def request(self, who: str = "ann", **fields: Any) -> ActView:
-        return self.desk.request({"alert_id": self.alert.data.alert_id, "action": "alter-size", **fields}, who)
+    def request(self, **fields: Any) -> ActView:
+        return self.desk.request({"alert_id": self.alert.data.alert_id, "action": "alter-size", **fields}, "ann")
 
 
 @pytest.fixture
@@ -223,8 +223,8 @@ REQUESTS: dict[str, tuple[Callable[[Site], object], dict[str, Any], str]] = {
     "too long": (lambda _: None, {"minutes": 241}, "the body: "),
     "who": (lambda _: None, {"who": "bob"}, "the body: "),
     "statement": (lambda _: None, {"statement": "CLEAR QLOCAL(A)"}, "the body: "),
-    "alert": (lambda _: None, {"alert_id": "x\x1b[31m"}, "there is no such alert"),
-    "action": (lambda _: None, {"action": "getters"}, "getters"),
+    "alert": (lambda _: None, {"alert_id": "x\x1b[31m"}, "the topic has no such alert"),
+    "action": (lambda _: None, {"action": "getters"}, "is not handed over; expected: ALTER CFSTRUCT"),
     "step": (lambda _: None, {"step": 7}, "--step 7: alter-size has 1 steps"),
     "old": (lambda site: setattr(site, "time_s", site.time_s + 60), {}, "old; expected: at most 60 s"),
     "ahead": (lambda site: setattr(site, "time_s", site.time_s - 120), {}, "ahead of this clock; expected: clocks"),
@@ -338,9 +338,9 @@ def test_a_person_says_what_became_of_an_unknown_one(site: Site) -> None:
     )
     with pytest.raises(UsageError, match="is unknown; expected: one whose result is not known"):
         site.desk.result(own.id, hash_body(view, status="unknown"), "ann")
-    said = site.desk.result(own.id, hash_body(view, status="ok", text=" SIZE is\n8M "), "ann")
-    assert said.status == "ok" and said.result is not None
-    assert (said.result.who, said.result.text) == ("ann", "SIZE is 8M")
+    heard = site.desk.result(own.id, hash_body(view, status="ok", text=" SIZE is\n8M "), "ann")
+    assert heard.status == "ok" and heard.result is not None
+    assert (heard.result.who, heard.result.text) == ("ann", "SIZE is 8M")
     with pytest.raises(UsageError, match="is ok; expected: "):
         site.desk.result(own.id, hash_body(view, status="failed"), "bob")
 
@@ -356,23 +356,23 @@ def test_another_record_that_comes_first_is_said(site: Site) -> None:
 def test_people_at_the_console_request_approve_and_read_it(site: Site) -> None:
     own = client(site.desk)
     body = {"alert_id": site.alert.data.alert_id, "action": "alter-size", "minutes": 30}
-    answer = own.post("/api/acts", json=body, headers=of("ann"))
+    answer = own.post("/api/acts", json=body, headers=headers("ann"))
     assert answer.status_code == 201
     request = answer.json()["request"]
     path, sha256 = f"/api/acts/{request['id']}/approve", {"sha256": request["sha256"]}
-    refused = own.post(path, json=sha256, headers=of("ann"))
+    refused = own.post(path, json=sha256, headers=headers("ann"))
     assert refused.status_code == 403, "an operator"
-    assert own.post(path, json={"sha256": "0" * 64}, headers=of("bob")).status_code == 422
-    assert own.post(path, json=sha256, headers=of("bob")).json()["approved_by"] == ["bob"]
-    [listed] = own.get("/api/acts", headers=of("eve")).json()
+    assert own.post(path, json={"sha256": "0" * 64}, headers=headers("bob")).status_code == 422
+    assert own.post(path, json=sha256, headers=headers("bob")).json()["approved_by"] == ["bob"]
+    [listed] = own.get("/api/acts", headers=headers("eve")).json()
     assert (listed["status"], listed["request"]["who"]) == ("approved", "ann")
 
 
 def test_an_approver_who_requests_needs_another_approver(site: Site) -> None:
     own = client(site.desk)
     body = {"alert_id": site.alert.data.alert_id, "action": "alter-size"}
-    request = own.post("/api/acts", json=body, headers=of("bob")).json()["request"]
+    request = own.post("/api/acts", json=body, headers=headers("bob")).json()["request"]
     path, sha256 = f"/api/acts/{request['id']}/approve", {"sha256": request["sha256"]}
-    answer = own.post(path, json=sha256, headers=of("bob"))
+    answer = own.post(path, json=sha256, headers=headers("bob"))
     assert answer.status_code == 422 and "bob has requested it" in answer.json()["detail"]
-    assert own.post(path, json=sha256, headers=of("dan")).status_code == 200
+    assert own.post(path, json=sha256, headers=headers("dan")).status_code == 200

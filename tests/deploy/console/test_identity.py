@@ -71,7 +71,7 @@ def test_who_is_signed_out_or_has_no_role_passes_no_door(path: str, method: str)
         assert also == "HEAD" or set(answer.json()) == {"detail", "sign_in"}
         assert own.request(also, path, headers=headers(groups="others")).status_code == 403
     assert own.options(path).status_code == 405  # says which methods there are, and no more
-    for other in {"PUT", "DELETE", "PATCH", "GET", "POST"} - {known for of, known in ROUTES if of == path}:
+    for other in {"PUT", "DELETE", "PATCH", "GET", "POST"} - {known for route, known in ROUTES if route == path}:
         assert own.request(other, path).status_code == 405
 
 
