@@ -209,9 +209,10 @@ def alert_of(alerts: Mapping[str, _Alert], alert_id: str, place: str) -> _Alert:
         alert_id: the id, which anybody may have written.
         place: where they are from, in words.
     """
+    if not alerts:
+        raise UsageError(f"alert {show(alert_id)}: {place} has no such alert; expected: one that is open, a later time")
     if alert_id not in alerts:
-        hint = known_hint(alert_id, alerts) if alerts else "; expected: one that has opened, or a later time"
-        raise UsageError(f"alert {show(alert_id)}: {place} has no such alert{hint}")
+        raise UsageError(f"alert {show(alert_id)}: {place} has no such alert{known_hint(alert_id, alerts)}")
     return alerts[alert_id]
 
 
