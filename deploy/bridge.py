@@ -18,12 +18,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 import structlog
@@ -399,7 +399,82 @@ def _log_retry(state: RetryCallState) -> None:
         _log.warning("not delivered, trying again", why=str(state.outcome.exception()), tries=tries)
 
 
-class AlertCommand:
+class Ended(NamedTuple):
+    """The end of a command.
+
+    Attributes:
+        problem: what went wrong; None: it ended with 0.
+        status: its exit status, negative after a signal; None: it did not start.
+        text: what it printed, cut.
+    """
+
+    problem: str | None
+    status: int | None
+    text: str
+
+
+class Command:
+    """A command that gets JSON on its standard input, of ``--exec``.
+
+    Args:
+        command: command and arguments; no shell runs it.
+        timeout_s: seconds after which it is ended.
+
+    Raises:
+        UsageError: the command is empty, a quote is open, or there is no such program.
+    """
+
+    def __init__(self, command: str, timeout_s: float) -> None:
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"--exec {command}: {error}; expected: a command and its arguments") from None
+        program = shutil.which(self._arguments[0]) if self._arguments else None
+        if program is None:
+            raise UsageError(f"--exec {command!r}: no such program; expected: a command and its arguments")
+        self._timeout_s = timeout_s
+
+    def run(self, value: bytes, variables: Mapping[str, str]) -> Ended:
+        """Run the command once. variables: further variables of its environment."""
+        try:
+            with tempfile.TemporaryFile() as value_file, tempfile.TemporaryFile() as output:
+                value_file.write(value)
+                value_file.seek(0)
+                with subprocess.Popen(
+                    self._arguments,
+                    stdin=value_file,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **variables},
+                ) as child:
+                    try:
+                        problem = self._wait(child, output.fileno())
+                    finally:
+                        child.kill()  # one that has ended is left alone
+                output.seek(0)
+                text = output.read(_MAX_PRINTED).decode(errors="replace")
+        except OSError as error:
+            return Ended(f"it cannot be started: {error.strerror}", None, "")
+        if problem is None and child.returncode != 0:
+            problem = f"exit status {child.returncode}: {' '.join(text.split())[:_MAX_OUTPUT]}"
+        return Ended(problem, child.returncode, text)
+
+    def _wait(self, child: subprocess.Popen[bytes], output: int) -> str | None:
+        """Wait until the command has ended; return why it must be ended, None if it has.
+
+        Its output is a file and not a pipe: processes that it leaves behind may hold a pipe open long after its end.
+        """
+        deadline_s = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline_s:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(min(_LOOK_S, self._timeout_s))
+                return None
+            if os.fstat(output).st_size > _MAX_OUTPUT_BYTES:
+                return f"more than {_MAX_OUTPUT_BYTES >> 20} MB of output"
+        return f"no end after {self._timeout_s:g} s"
+
+
+class AlertCommand(Command):
     """The command of ``mqtwin alerts --exec``.
 
     Attributes:
@@ -409,22 +484,8 @@ class AlertCommand:
     def __init__(
         self, command: str, *, timeout_s: float = _COMMAND_S, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Split a command as a shell would, and find its program.
-
-        Args:
-            command: Command and arguments; no shell runs it.
-
-        Raises:
-            UsageError: The command is empty, a quote is open, or there is no such program.
-        """
-        try:
-            self._arguments = shlex.split(command)
-        except ValueError as error:
-            raise UsageError(f"--exec {command}: {error}; expected: a command and its arguments") from None
-        program = shutil.which(self._arguments[0]) if self._arguments else None
-        if program is None:
-            raise UsageError(f"--exec {command!r}: no such program; expected: a command and its arguments")
-        self._timeout_s = timeout_s
+        """Split a command as a shell would, and find its program. Args and errors: as of `Command`."""
+        super().__init__(command, timeout_s)
         self._sleep = sleep
         self.undelivered = 0
 
@@ -446,40 +507,7 @@ class AlertCommand:
 
     def _run(self, value: bytes, brief: str) -> str | None:
         """Run the command once; return what went wrong, None if it ended with 0. Its output goes to standard error."""
-        try:
-            with tempfile.TemporaryFile() as alert_file, tempfile.TemporaryFile() as output:
-                alert_file.write(value)
-                alert_file.seek(0)
-                with subprocess.Popen(
-                    self._arguments,
-                    stdin=alert_file,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, BRIEF_VARIABLE: brief},
-                ) as child:
-                    try:
-                        problem = self._wait(child, output.fileno())
-                    finally:
-                        child.kill()  # one that has ended is left alone
-                output.seek(0)
-                text = output.read(_MAX_PRINTED).decode(errors="replace")
-        except OSError as error:
-            return f"it cannot be started: {error.strerror}"
-        if problem is None and child.returncode == 0:
-            print(text, end="", file=sys.stderr, flush=True)
-            return None
-        return problem or f"exit status {child.returncode}: {' '.join(text.split())[:_MAX_OUTPUT]}"
-
-    def _wait(self, child: subprocess.Popen[bytes], output: int) -> str | None:
-        """Wait until the command has ended; return why it must be ended, None if it has.
-
-        Its output is a file and not a pipe: processes that it leaves behind may hold a pipe open long after its end.
-        """
-        deadline_s = time.monotonic() + self._timeout_s
-        while time.monotonic() < deadline_s:
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(min(_LOOK_S, self._timeout_s))
-                return None
-            if os.fstat(output).st_size > _MAX_OUTPUT_BYTES:
-                return f"more than {_MAX_OUTPUT_BYTES >> 20} MB of output"
-        return f"no end after {self._timeout_s:g} s"
+        ended = self.run(value, {BRIEF_VARIABLE: brief})
+        if ended.problem is None:
+            print(ended.text, end="", file=sys.stderr, flush=True)
+        return ended.problem

@@ -41,7 +41,9 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 # name: (module and function, or module and cyclopts.App for a group of commands; summary in mqtwin --help)
 COMMANDS = {
     "acknowledge": ("deploy.commands.acted:acknowledge", "Note that somebody looks after an alert."),
+    "act": ("deploy.commands.act:act", "Show what a step of a runbook would run, and its effect."),
     "acted": ("deploy.commands.acted:acted", "Note that an action of an alert was taken."),
+    "acts": ("deploy.commands.acts:acts", "Request, approve and hand over changes that alerts propose."),
     "advise": ("deploy.commands.advise:advise", "Find the smallest change that keeps a store from filling."),
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
     "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager."),
@@ -79,7 +81,7 @@ JOBS = {
     "Look": ("demo", "start", "console", "replay", "report", "state"),
     "Run": ("stream", "collect", "broker", "record", "publish", "import", "share", "checkpoint", "doctor"),
     "Plan": ("estate", "plan", "whatif", "advise", "size"),
-    "Watch": ("alerts", "acknowledge", "acted", "judge", "tune", "commission"),
+    "Watch": ("alerts", "acknowledge", "act", "acts", "acted", "judge", "tune", "commission"),
     "Test": ("simulate", "compare", "warm"),
     "Serve": ("export", "bridge", "mcp"),
 }

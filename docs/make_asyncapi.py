@@ -44,6 +44,15 @@ _CHANNELS = {  # title, description, messages, cleanup policy
         ("note",),
         "delete",
     ),
+    "acts": (
+        "Acts",
+        (
+            "Changes that people request and approve, and what became of them. The streaming job never reads it. "
+            "Whoever may write here may have a command of the site run within the limits of its list."
+        ),
+        ("act",),
+        "delete",
+    ),
     "reports": (
         "Reports",
         (
@@ -61,6 +70,8 @@ _OPERATIONS = {
     "sendDeadLetters": "The streaming job writes rejected events.",
     "sendNotes": "The console, `mqtwin acted` and `mqtwin acknowledge` write notes.",
     "receiveNotes": "The console shows notes beside their alerts, `mqtwin report` beside their incidents.",
+    "sendActs": "The console writes what people request and approve, `mqtwin acts run` what became of it.",
+    "receiveActs": "The console shows requests, `mqtwin acts run` hands over what is approved.",
     "sendReports": "The streaming job writes the reports of a store, one record per source and batch.",
     "receiveReports": "The streaming job reads the reports in a later batch. A second delivery changes nothing.",
 }
@@ -161,13 +172,15 @@ def _messages(lines: str) -> Schema:
             "payload": {"type": "string", "format": "binary"},
         },
         "note": {"title": "Note on an alert", "contentType": json_type, "payload": _of_file("note")},
+        "act": {"title": "Requested change", "contentType": json_type, "payload": _of_file("act")},
         "reports": {
             "title": "Reports of a store to a shared store",
             **_headers(json_type, needed=False),
             "payload": _of_file("report"),
         },
     }
-    keys = {"alert": of_alert, "note": of_alert, "deadLetter": of_letter}
+    of_act = {"type": "string", "description": "The request's `id`."}
+    keys = {"act": of_act, "alert": of_alert, "note": of_alert, "deadLetter": of_letter}
     return {
         name: {"name": name, **message, "bindings": _kafka(key=keys.get(name, _STORE_NAME))}
         for name, message in messages.items()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import yaml
@@ -56,12 +56,14 @@ from twin.events.measured import (
 )
 from twin.records import (
     STATES,
+    ActRecord,
     AlertRecord,
     DeepQueue,
     LetterHeaders,
     Note,
     ReplayedLetter,
     StateRecord,
+    acts,
     alerts,
     letters,
     states,
@@ -76,7 +78,7 @@ KUBERNETES = ROOT / "deploy" / "kubernetes"
 _RULES = {"monitoring": "mqtwin-job", "stores": "mqtwin-stores"}  # component -> file of rules
 Schema = dict[str, Any]
 
-_HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
+_HOMES = (acts, alerts, letters, states, reports, report_records)  # modules of the structs of records
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
     "AlertData": ("site",),
@@ -276,6 +278,24 @@ def _note() -> Schema:
         "from."
     )
     return _document("note", "Note", description, examples, note)
+
+
+def _act_defs() -> dict[str, Schema]:
+    defs = _defs(*get_args(ActRecord))
+    for record in get_args(ActRecord):
+        tag = {"description": "The change of the request.", "const": record.__struct_config__.tag}
+        defs[record.__name__]["properties"]["change"] = tag
+    return defs
+
+
+def _act() -> Schema:
+    records = [{"$ref": f"#/$defs/{record.__name__}"} for record in get_args(ActRecord)]
+    schema = {"oneOf": records, "$defs": _act_defs()}
+    description = (
+        "A change that somebody requests, and what became of it. The key of the record is id. Of records at the same "
+        "time the first in the topic counts."
+    )
+    return _document("act", "Act", description, _examples_of("acts.md", "acts"), schema)
 
 
 def _dead_letter() -> Schema:
@@ -508,6 +528,7 @@ _SCHEMAS: dict[str, Callable[[], Schema]] = {
     "state": _state,
     "alert": _alert,
     "note": _note,
+    "act": _act,
     "dead-letter": _dead_letter,
     "report": _report,
 }
@@ -545,6 +566,9 @@ def _tables() -> dict[tuple[str, str], str]:
     tables["alerts.md", "Action"] = _fields_table(alert["Action"], alert)
     tables["incidents.md", "DoneAction"] = _fields_table(alert["DoneAction"], alert)
     tables["incidents.md", "Note"] = _fields_table(note["Note"], note)
+    act = _act_defs()
+    for name in ("Requested", "Outlook", "Measured"):
+        tables["acts.md", name] = _fields_table(act[name], act, {"Outlook"})
     texts = texts_of(Event)
     tables["events.md", "fields"] = _table(
         ("field", "type", "meaning"),

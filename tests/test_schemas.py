@@ -39,7 +39,7 @@ from twin.records import (
 from twin.stores.open import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
-NAMES = ("event", "state", "alert", "note", "dead-letter", "report")
+NAMES = ("event", "state", "alert", "note", "act", "dead-letter", "report")
 ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE}
 
 formats = jsonschema.FormatChecker(())
@@ -459,7 +459,7 @@ def test_the_document_has_the_shape_of_asyncapi_3(document: dict[str, Any]) -> N
 
 def test_every_topic_is_described_once(document: dict[str, Any]) -> None:
     addresses = [channel["address"] for channel in document["channels"].values()]
-    names = ("alerts", "dlq", "events", "notes", "reports", "state")
+    names = ("acts", "alerts", "dlq", "events", "notes", "reports", "state")
     assert sorted(addresses) == [f"mqtwin.{name}" for name in names]
     used = [
         resolved(document, message)["name"] for c in document["channels"].values() for message in c["messages"].values()

@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
@@ -15,6 +16,7 @@ from deploy.console.server import ConsoleServer, Listen, Site
 from deploy.console.sites import SitesModel
 from deploy.options.common import Flag, KafkaOptions, open_estate, parse_zone
 from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SitesOptions, SiteSource, SourceOptions
+from deploy.options.files import InputFile
 from deploy.options.identity import SignInOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
@@ -26,6 +28,9 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
+
+if TYPE_CHECKING:
+    from deploy.console.acts import ActDesk
 
 _SOURCE, _SERVED, _NO_SIGN_IN, _NO_SITES = SourceOptions(), ServedOptions(), SignInOptions(), SitesOptions()
 
@@ -39,12 +44,13 @@ def console(
     open_: Flag = False,
     sign_in: SignInOptions = _NO_SIGN_IN,
     sites: SitesOptions = _NO_SITES,
+    actions: InputFile | None = None,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
     It reads the topics of state records, alerts, notes and dead letters, or plays a recording of which the page shows
-    every moment. It writes notes of people on alerts, and changes nothing else. Everything that the browser needs comes
-    from this machine.
+    every moment. It writes notes of people on alerts and, with --actions, what they request and approve; it executes
+    nothing. Everything that the browser needs comes from this machine.
 
     Args:
         kafka: Kafka connection.
@@ -55,6 +61,7 @@ def console(
         open_: Open the page in the browser of this machine.
         sign_in: Sign-in and roles.
         sites: Several jobs in one console, in place of one.
+        actions: File with the changes that may be requested (TOML), of mode 600. Without it none may be.
     """
     several = sites.sources()
     if not several:
@@ -62,6 +69,8 @@ def console(
     elif kafka is not None or source != _SOURCE:
         raise UsageError("--site beside another source; expected: --site, --site-estate and --site-kafka-file only")
     address = served.listen(listen, sign_in)
+    if actions is not None:
+        check_desk(actions, address, source)
 
     def open_server(parts: ExitStack) -> ConsoleServer:
         if several:
@@ -74,7 +83,8 @@ def console(
 
         model, past = follow_job(kafka, source, parts)
         notes = NoteTaker(kafka.client(), Topics(kafka.topic_prefix), model)
-        return ConsoleServer(model, address, past, past, notes.take)
+        desk = None if actions is None or past is None else open_desk(kafka, past, actions)
+        return ConsoleServer(model, address, past, past, notes.take, desk=desk)
 
     serve(open_server, opens=open_)
 
@@ -107,6 +117,25 @@ def _follow_site(site: SiteSource, parts: ExitStack) -> Site:
     return Site(
         model=model, past=past, take_note=NoteTaker(site.kafka.client(), Topics(site.kafka.topic_prefix), model).take
     )
+
+
+def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
+    """Check that changes can be requested. UsageError: people are not verified, or their effect is not known."""
+    from twin.planning.allowed import read_allowed
+
+    read_allowed(actions)
+    if address.identity is None:
+        raise UsageError(f"--actions {actions} without a sign-in; expected: --trust-proxy ADDRESS or --oidc-issuer URL")
+    if source.recording is not None or source.estate is None:
+        raise UsageError(f"--actions {actions}; expected: with --bootstrap-servers and --estate")
+
+
+def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
+    """Return what takes requests of changes of a job's stores."""
+    from deploy.console.acts import ActDesk
+    from streams.kafka.acts import ActLog
+
+    return ActDesk(ActLog(kafka.client(), Topics(kafka.topic_prefix)), past, actions)
 
 
 def follow_job(

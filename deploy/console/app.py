@@ -1,5 +1,5 @@
 """The web application: the page, the stream of changes, the history of a store. It executes nothing, and writes nothing
-but notes of people on alerts.
+but notes of people on alerts, and what they request and approve.
 
 Changes go out as Server-Sent Events, at most one a second for each client. There is no queue: an event holds what
 changed since the last one that this client took, so a slow client gets the latest state and nothing in between.
@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -80,6 +80,25 @@ Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinE
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
+class Desk(Protocol):
+    """Takes requests of changes, and what people say of them, as of `deploy.console.acts`. who: the verified name."""
+
+    def views(self) -> object:
+        """Return the requests."""
+
+    def request(self, content: Any, who: str) -> object:
+        """Request a change."""
+
+    def approve(self, act_id: str, content: Any, who: str) -> object:
+        """Approve one."""
+
+    def withdraw(self, act_id: str, content: Any, who: str) -> object:
+        """Withdraw one."""
+
+    def result(self, act_id: str, content: Any, who: str) -> object:
+        """Say what became of one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """An application for programs, in the place of the page. running: a context while it is served."""
@@ -101,6 +120,7 @@ class ConsoleState:
         answers: answers to what-if and to requests for advice; None: there are none.
         past: the past moments that the page shows; None: it shows the present only.
         take_note: writes the decoded body of a note; None: nobody can leave one.
+        desk: takes requests of changes and approvals; None: nobody can make one.
         tools: what is served in the place of the page; None: the page.
         sites: consoles that are served below their names; the page is about all of them then.
         name: the name below which it is served; "": it stands alone, or above others.
@@ -117,6 +137,7 @@ class ConsoleState:
     answers: Answers | None = None
     past: Past | None = None
     take_note: Answer | None = None
+    desk: Desk | None = None
     tools: Tools | None = None
     sites: Mapping[str, ConsoleState] = field(default_factory=dict)
     name: str = ""
@@ -239,7 +260,7 @@ def _door(path: str, handler: _Handler, method: str = "GET") -> Route:
     Raises:
         LookupError: it has no row.
     """
-    needed = needed_role(path)
+    needed = needed_role(path, method)
 
     async def checked(request: Request) -> Response:
         if (method == "POST" or needed > Role.NOBODY) and not _is_own_page(request):
@@ -479,6 +500,47 @@ async def _note(request: Request) -> Response:
     return await _asked(request, take)
 
 
+async def _acts(request: Request) -> Response:
+    desk = _console(request).desk
+    return _no_desk() if desk is None else await _answered(lambda _: desk.views(), None)
+
+
+async def _request_act(request: Request) -> Response:
+    response = await _desk_answer(request, lambda desk, content, who: desk.request(content, who))
+    if response.status_code == 200:
+        response.status_code = 201
+    return response
+
+
+async def _approve_act(request: Request) -> Response:
+    act_id = request.path_params["id"]
+    return await _desk_answer(request, lambda desk, content, who: desk.approve(act_id, content, who))
+
+
+async def _withdraw_act(request: Request) -> Response:
+    act_id = request.path_params["id"]
+    return await _desk_answer(request, lambda desk, content, who: desk.withdraw(act_id, content, who))
+
+
+async def _result_act(request: Request) -> Response:
+    act_id = request.path_params["id"]
+    return await _desk_answer(request, lambda desk, content, who: desk.result(act_id, content, who))
+
+
+async def _desk_answer(request: Request, say: Callable[[Desk, object, str], object]) -> Response:
+    """Return the answer to what somebody requests, approves or says, under the name that is verified."""
+    desk, who = _console(request).desk, request.state.person.name
+    if desk is None:
+        return _no_desk()
+    if who is None:
+        return _problem(403, "nobody has verified who asks; expected: a sign-in (--trust-proxy, --oidc-issuer)")
+    return await _asked(request, lambda content: say(desk, content, who))
+
+
+def _no_desk() -> Response:
+    return _problem(404, "nothing is requested here; expected: mqtwin console --actions FILE")
+
+
 async def _asked(request: Request, answer: Answer | None) -> Response:
     """Return the answer to a question with a body, or why there is none."""
     if answer is None:
@@ -617,6 +679,11 @@ _OF_PAGE = [
     _door("/advise", _advise, "POST"),
     _door("/hindsight", _hindsight, "POST"),
     _door("/note", _note, "POST"),
+    _door("/api/acts", _acts),
+    _door("/api/acts", _request_act, "POST"),
+    _door("/api/acts/{id}/approve", _approve_act, "POST"),
+    _door("/api/acts/{id}/withdraw", _withdraw_act, "POST"),
+    _door("/api/acts/{id}/result", _result_act, "POST"),
 ]
 _OF_SITES = [door for door in _OF_PAGE if door.path in PATHS_OF_SITES]
 _OF_TOOLS = [_door(TOOLS_PATH, _tools, "POST")]

@@ -36,6 +36,7 @@ class Role(IntEnum):
 
 
 # Which role each path of the console needs, in this place alone: a path without a row ends the import of the console.
+# Where its methods need different ones, the others have rows with the method in front.
 DOORS = {
     "/": Role.NOBODY,  # the page itself says nothing
     "/static/{name}": Role.NOBODY,
@@ -55,14 +56,20 @@ DOORS = {
     "/hindsight": Role.VIEWER,
     "/mcp": Role.VIEWER,
     "/note": Role.OPERATOR,
+    "/api/acts": Role.VIEWER,
+    "POST /api/acts": Role.OPERATOR,
+    "/api/acts/{id}/approve": Role.APPROVER,
+    "/api/acts/{id}/withdraw": Role.OPERATOR,
+    "/api/acts/{id}/result": Role.OPERATOR,
 }
 
 
-def needed_role(path: str) -> Role:
+def needed_role(path: str, method: str = "GET") -> Role:
     """Return the role that a path needs. LookupError: it has no row."""
-    if path not in DOORS:
+    row = f"{method} {path}" if f"{method} {path}" in DOORS else path
+    if row not in DOORS:
         raise LookupError(f"{path} has no row in DOORS; expected: the role that it needs")
-    return DOORS[path]
+    return DOORS[row]
 
 
 @dataclass(frozen=True, slots=True)

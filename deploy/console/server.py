@@ -25,7 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
-from deploy.console.app import Answer, ConsoleState, Tools, new_app
+from deploy.console.app import Answer, ConsoleState, Desk, Tools, new_app
 from deploy.console.identity import Identity, Proxy
 from deploy.console.model import ConsoleModel, PageModel
 from deploy.console.past import Past
@@ -249,6 +249,7 @@ class ConsoleServer:
         take_note: writes the decoded body of a note on an alert; None: the page only reads.
         tools: what is served in the place of the page; None: the page.
         sites: further consoles by name, which is the first part of their addresses; the page is about all of them then.
+        desk: takes requests of changes and approvals; None: nobody can make one.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -264,6 +265,7 @@ class ConsoleServer:
         take_note: Answer | None = None,
         tools: Tools | None = None,
         sites: Mapping[str, Site] | None = None,
+        desk: Desk | None = None,
     ) -> None:
         new_state = partial(
             ConsoleState,
@@ -277,7 +279,9 @@ class ConsoleServer:
             name: new_state(site.model, answers=site.past, past=site.past, take_note=site.take_note, name=name)
             for name, site in (sites or {}).items()
         }
-        self._state = new_state(model, answers=answers, past=past, take_note=take_note, tools=tools, sites=below)
+        self._state = new_state(
+            model, answers=answers, past=past, take_note=take_note, tools=tools, sites=below, desk=desk
+        )
         self._listen = listen
         config = uvicorn.Config(
             new_app(self._state),

@@ -31,7 +31,7 @@ from twin.outputs import Draft
 from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
-from twin.records import PlannedWork, is_full_now
+from twin.records import Outlook, PlannedWork, is_full_now
 from twin.units import as_count, as_estimate, as_microseconds, as_rate, as_span
 
 _HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
@@ -117,9 +117,10 @@ def _changed(settings: Mapping[str, Any], traffic: Traffic) -> str:
     return ", ".join(changed)
 
 
-def cells(outcome: FillOutcome) -> tuple[str, ...]:
+def cells(outcome: FillOutcome | Outlook) -> tuple[str, ...]:
     """Return an outcome as text: full first, time to full, p10 to p90, probability, messages that fit."""
-    fit = "" if outcome.messages_that_fit is None else f"{outcome.messages_that_fit:,}"
+    number = outcome.messages_that_fit if isinstance(outcome, FillOutcome) else None
+    fit = "" if number is None else f"{number:,}"
     probability = f"{100 * outcome.probability:.0f} %"
     if outcome.p10 is None:
         return outcome.resource or "nothing", "not within that time", "", probability, fit

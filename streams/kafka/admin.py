@@ -307,7 +307,7 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
     settings = {name: {_POLICY: "delete"} for name in topics.read}  # whatever the cluster's default is
     settings |= {name: {_POLICY: "compact"} for name in (topics.state, topics.alerts)}
-    settings[topics.notes] = {_POLICY: "delete", "retention.ms": str(NOTES_KEPT_MS)}
+    settings |= {name: {_POLICY: "delete", "retention.ms": str(NOTES_KEPT_MS)} for name in (topics.notes, topics.acts)}
     new_topics = [
         NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
         for name in names

@@ -38,9 +38,13 @@ def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
         UsageError: the user may not write there.
         MqtwinError: no Kafka answers, or the note was not delivered.
     """
-    prepare_topic(topics, topics.notes, kafka, create=True)
-    value = {note.alert_id: msgspec.json.encode(note)}
-    deliver(kafka, topics.notes, value, _SETTINGS, seconds=_DELIVERY_SECONDS + CONNECT_SECONDS)
+    write_one(kafka, topics, topics.notes, note.alert_id, msgspec.json.encode(note))
+
+
+def write_one(kafka: Mapping[str, str], topics: Topics, topic: str, key: str, value: bytes) -> None:
+    """Write a record of a topic for people. Arguments and errors as of `write_note`."""
+    prepare_topic(topics, topic, kafka, create=True)
+    deliver(kafka, topic, {key: value}, _SETTINGS, seconds=_DELIVERY_SECONDS + CONNECT_SECONDS)
 
 
 def tell_store(kafka: Mapping[str, str], topics: Topics, note: Note, alert: NotedAlert) -> None:
@@ -74,7 +78,7 @@ def read_noted_alerts(kafka: Mapping[str, str], topics: Topics) -> dict[str, Not
         MqtwinError: no Kafka answers.
     """
     alerts: dict[str, NotedAlert] = {}
-    for record in _read_all(kafka, topics.alerts, read_alert_record):
+    for record in read_all(kafka, topics.alerts, read_alert_record):
         alert_id = record.data.alert_id
         alerts[alert_id] = NotedAlert.after(alerts.get(alert_id), record)
     return alerts
@@ -82,10 +86,10 @@ def read_noted_alerts(kafka: Mapping[str, str], topics: Topics) -> dict[str, Not
 
 def read_notes(kafka: Mapping[str, str], topics: Topics) -> list[Note]:
     """Return the notes of their topic in its order; none where it does not exist. Errors as of `read_noted_alerts`."""
-    return list(_read_all(kafka, topics.notes, read_note))
+    return list(read_all(kafka, topics.notes, read_note))
 
 
-def _read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T]) -> Iterable[_T]:
+def read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T]) -> Iterable[_T]:
     """Yield the records of a topic up to its present end; log and leave out those that cannot be read."""
     guard = RecordGuard()
 

@@ -25,7 +25,7 @@ class Topics:
     """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
 
     ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back. ``.notes``
-    is for people: the job never reads it.
+    is for people, ``.acts`` for changes that they request: the job reads neither.
 
     Args:
         prefix: prefix of these names.
@@ -64,6 +64,11 @@ class Topics:
     def notes(self) -> str:
         """Notes of people on alerts, key = alert id."""
         return f"{self.prefix}.notes"
+
+    @property
+    def acts(self) -> str:
+        """Changes that people request, and what became of them, key = id of the request."""
+        return f"{self.prefix}.acts"
 
     @property
     def out(self) -> tuple[str, str, str, str]:

@@ -206,10 +206,12 @@ def test_a_recording_is_not_replaced_by_what_is_made_of_it(
     assert recording.read_bytes() == before
 
 
+_ASKED = ("request", "list", "approve", "withdraw", "result")  # of mqtwin acts
 SECRETS = {
     ("alertmanager", "--token-file"),
     *((command, option) for command in ("collect", "start") for option in ("--password-file", "--client-key")),
     ("collect", "--token-file"),
+    *((command, f"--{kind}-file") for command in _ASKED for kind in ("password", "token")),
     ("share", "--key-file"),
     ("console", "--oidc-secret-file"),
     ("console", "--site-kafka-file"),

@@ -360,7 +360,9 @@ def test_the_tools_reach_no_producer_and_no_writer():
             else:
                 assert not name.startswith(("confluent_kafka", "kafka", "pyspark")), f"{module} imports {name}"
     assert "deploy.console.past" in reached and "deploy.console.live" not in reached
-    assert not {own for own in reached if own.startswith(("streams.pure_producer", "streams.kafka.notes"))}
+    assert not {
+        own for own in reached if own.startswith(("streams.pure_producer", "streams.kafka.notes", "streams.kafka.acts"))
+    }
     command = (ROOT / "deploy/commands/mcp.py").read_text(encoding="utf-8")
     assert "NoteTaker" not in command and "take_note" not in command
     for name in ("server", "tools", "data", "pages"):

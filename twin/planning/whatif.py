@@ -26,6 +26,7 @@ from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUS
 from twin.conditions import Resource
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
+from twin.estate.attributes import parse_attributes
 from twin.estate.errors import known_hint
 from twin.estate.planned import Plan, Window
 from twin.estate.settings import Setting, Settings, changed_config, check_scm
@@ -91,6 +92,14 @@ class Moment:
         if traffic.gets != 1:
             raise UsageError(f"gets x {traffic.gets:g}: no gets of {name} are reported; expected: puts or lengths")
 
+    def altered(self, settings: Mapping[str, Setting]) -> MessageStore:
+        """Return a copy of the twin after an ALTER, which takes effect at once. UsageError: it would be refused."""
+        twin = self._copied(self.estate)
+        if not twin.alter(parse_attributes(twin.config, "ALTER", settings)):
+            listed_values = ", ".join(f"{key} = {value}" for key, value in settings.items())
+            raise UsageError(f"{twin.name} would refuse {listed_values} as it is; expected: another step, or later")
+        return twin
+
     def with_settings(self, settings: Mapping[str, Setting]) -> MessageStore:
         """Return a copy of the twin under other settings; the twin itself without any. UsageError: as `what_if`."""
         if not settings:
@@ -99,11 +108,16 @@ class Moment:
         changed = changed_config(self.twin.config, settings)
         check_scm(self.estate, self.twin.config, changed)
         estate = replace(self.estate, stores={**self.estate.stores, name: changed})
-        twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
+        twin = self._copied(estate)
         if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
             listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
             raise NoRoomError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
         return twin
+
+    def _copied(self, estate: Estate) -> MessageStore:
+        """Return a copy of the twin, of an estate."""
+        arrays, header = self.twin.tables.copied_arrays(), self.twin.header()
+        return open_message_store(estate, self.twin.name, arrays, header, None)
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,6 +198,7 @@ def what_if(
     horizon_s: float = DEFAULT_HORIZON_S,
     *,
     plan: Plan | Sequence[Plan] = (),
+    altered: bool = False,
 ) -> Answer:
     """Roll a store forward as it is, and with other settings and traffic.
 
@@ -194,10 +209,12 @@ def what_if(
         horizon_s: how far to look, seconds.
         plan: planned work, of `read_plan`, whose next windows come together on top of what the store holds; without
             traffic, and to their end instead of `horizon_s`.
+        altered: the settings come as an ALTER, which takes effect at once and may be refused; otherwise as in the
+            estate, by which a structure is rebuilt.
 
     Raises:
-        UsageError: an attribute or its value is wrong, the store's traffic is not known, or not yet, or a window of a
-            plan is not ahead.
+        UsageError: an attribute or its value is wrong, the ALTER would be refused, the store's traffic is not known, or
+            not yet, or a window of a plan is not ahead.
     """
     if plan:
         return _planned_answer(moment, dict(settings or {}), traffic, [plan] if isinstance(plan, Plan) else plan)
@@ -205,7 +222,7 @@ def what_if(
         raise UsageError(f"horizon of {horizon_s:g} s; expected: 60 to {MAX_HORIZON_S:g}")
     moment.check_traffic(traffic)
     settings = dict(settings or {})
-    changed = moment.with_settings(settings)
+    changed = moment.altered(settings) if altered else moment.with_settings(settings)
     return Answer(
         store=moment.twin.name,
         time=as_text(int(moment.twin.tables.store.scalars[0]["clock"])),

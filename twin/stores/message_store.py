@@ -337,6 +337,17 @@ class MessageStore(StoreKind):
         elif event["op"] == layout.GET:
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
+    def alter(self, attributes: dict[str, Any]) -> bool:
+        """Take an ALTER of a copy, as an event of it would; return False where that is refused.
+
+        Args:
+            attributes: as of `parse_attributes`.
+        """
+        scalars = self.tables.store.scalars
+        refused = int(scalars[0]["refused_alters"])
+        self._change(layout.ALTER, attributes)
+        return int(scalars[0]["refused_alters"]) == refused
+
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
         """Apply an ALTER, REBUILD, MEASURE, PLAN or NOTE; then check every condition, as limits may have changed."""
         content, op = msgspec.json.decode(extra), int(event["op"])

@@ -1,0 +1,213 @@
+"""``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import structlog
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from deploy.bridge import Command
+from deploy.commands.act import Step
+from deploy.console.acts import ActView
+from deploy.handover import COMMAND_S, Runner
+from deploy.options.acts import AskedOptions
+from deploy.options.common import Flag, KafkaOptions, open_estate
+from deploy.options.files import EstateFile, InputFile
+from deploy.show.acts import request_document
+from deploy.show.terminal import emit
+from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.kafka.acts import ActLog
+from streams.kafka.topics import Topics
+from streams.log import configure_logging
+from twin.errors import MqtwinError, UsageError
+
+acts = App(name="acts")
+
+_PATH = "/api/acts"
+_LOOK_S = 2.0  # between two looks
+_HEX = frozenset("0123456789abcdef")
+_MIN_HASH = 12  # digits by which a hash may be named
+_log = structlog.get_logger("mqtwin.acts")
+
+
+@acts.command
+def request(
+    alert: str,
+    action: str,
+    /,
+    *,
+    asked: AskedOptions,
+    step: Step = None,
+    minutes: Annotated[int, Parameter(validator=Number(gte=1, lte=240))] = 15,
+    json_: Flag = False,
+) -> None:
+    """Request a change that an alert proposes, under the name that the console verifies. Nothing is changed yet.
+
+    Args:
+        alert: Id of the alert, its `alert_id`.
+        action: Id of the action in its runbook, such as alter-size.
+        asked: Console.
+        step: Number of the step in the action. Default: the only one that is such a change.
+        minutes: Minutes after which it is no longer handed over.
+        json_: Print JSON instead of text.
+    """
+    content = {"alert_id": alert, "action": action, "step": step, "minutes": minutes}
+    _show(asked.ask(_PATH, content), as_json=json_)
+
+
+@acts.command(name="list")
+def list_(*, asked: AskedOptions, json_: Flag = False) -> None:
+    """List the latest requests, the last first: what, who, its hash, and what became of it.
+
+    Args:
+        asked: Console.
+        json_: Print JSON instead of text.
+    """
+    _show(asked.ask(_PATH), as_json=json_)
+
+
+@acts.command
+def approve(
+    id_: Annotated[str, Parameter(name="ID")],
+    hash_: Annotated[str, Parameter(name="HASH")],
+    /,
+    *,
+    asked: AskedOptions,
+    json_: Flag = False,
+) -> None:
+    """Approve a request of somebody else, under the name that the console verifies.
+
+    Args:
+        id_: Id of the request.
+        hash_: Hash that was read with it, or its first 12 digits or more: other text has another one.
+        asked: Console.
+        json_: Print JSON instead of text.
+    """
+    _post(asked, id_, "approve", hash_, as_json=json_)
+
+
+@acts.command
+def withdraw(
+    id_: Annotated[str, Parameter(name="ID")],
+    hash_: Annotated[str, Parameter(name="HASH")],
+    /,
+    *,
+    asked: AskedOptions,
+    json_: Flag = False,
+) -> None:
+    """Withdraw a request that was not handed over yet.
+
+    Args:
+        id_: Id of the request.
+        hash_: Hash that was read with it, or its first 12 digits or more.
+        asked: Console.
+        json_: Print JSON instead of text.
+    """
+    _post(asked, id_, "withdraw", hash_, as_json=json_)
+
+
+@acts.command
+def result(
+    id_: Annotated[str, Parameter(name="ID")],
+    hash_: Annotated[str, Parameter(name="HASH")],
+    /,
+    *,
+    asked: AskedOptions,
+    status: Literal["ok", "failed", "unknown"],
+    comment: str = "",
+    json_: Flag = False,
+) -> None:
+    """Say what became of a request that was handed over and whose result is not known.
+
+    Args:
+        id_: Id of the request.
+        hash_: Hash that was read with it, or its first 12 digits or more.
+        asked: Console.
+        status: ok: it has run; failed: it has not.
+        comment: What to add.
+        json_: Print JSON instead of text.
+    """
+    _post(asked, id_, "result", hash_, as_json=json_, status=status, text=comment)
+
+
+@acts.command
+def run(
+    *,
+    exec: Annotated[str, Parameter(negative="")],  # noqa: A002 -- the name of the option
+    estate: EstateFile,
+    actions: InputFile,
+    kafka: KafkaOptions,
+    name: str | None = None,
+    once: Flag = False,
+) -> None:
+    """Hand approved requests to a command, one at a time, each at most once, until Ctrl-C or SIGTERM.
+
+    The command has the rights that it needs, mqtwin has none. It ends with 0: ok; with 10: failed, nothing has run;
+    with anything else, or not within ten minutes: unknown, which is never repeated. 5 and 30 minutes later what the
+    state of the store shows is written, too.
+
+    Args:
+        exec: Command to run, with the request as JSON on standard input.
+        estate: Estate file (TOML).
+        actions: File with the changes that may be requested (TOML), of mode 600.
+        kafka: Kafka connection.
+        name: Name of this process, the same after a restart. Default: that of this machine.
+        once: Look once, and end.
+    """
+    configure_logging()
+    command = Command(exec, COMMAND_S)
+    log = ActLog(kafka.client(), Topics(kafka.topic_prefix))
+    runner = Runner(log, command, open_estate(estate), Path(actions), (name or platform.node() or "runner")[:50])
+    try:
+        with raise_on_stop():
+            if once:
+                runner.look()
+                return
+            _log.info("waiting for approved requests", reads=Topics(kafka.topic_prefix).acts)
+            while True:
+                _look(runner)
+                time.sleep(_LOOK_S)
+    except StopRequestedError:
+        pass  # a signal is the usual end
+
+
+def _look(runner: Runner) -> None:
+    """Look, and go on where Kafka is away for a while. UsageError: what a person has to set right."""
+    try:
+        runner.look()
+    except UsageError:
+        raise
+    except MqtwinError as error:
+        _log.warning("not now", why=str(error))
+
+
+def _post(asked: AskedOptions, id_: str, what: str, hash_: str, *, as_json: bool, **more: str) -> None:
+    """Post what a person says of a request, by its hash."""
+    if not (len(hash_) >= _MIN_HASH and _HEX.issuperset(hash_)):
+        raise UsageError(f"hash {hash_[:80]}; expected: {_MIN_HASH} digits or more, as mqtwin acts list shows them")
+    if len(hash_) < 64:
+        known = [own.request for own in _views(asked.ask(_PATH)) if own.request.id == id_]
+        if not known or not known[0].sha256.startswith(hash_):
+            raise UsageError(f"request {id_[:80]} has another hash; expected: that of mqtwin acts list, read again")
+        hash_ = known[0].sha256
+    if len(id_) != 16 or not _HEX.issuperset(id_):
+        raise UsageError(f"request {id_[:80]}; expected: an id of mqtwin acts list")
+    _show(asked.ask(f"{_PATH}/{id_}/{what}", {"sha256": hash_, **more}), as_json=as_json)
+
+
+def _views(answer: bytes) -> list[ActView]:
+    try:
+        return msgspec.json.decode(answer, type=list[ActView])
+    except msgspec.DecodeError as error:
+        raise MqtwinError(f"the console's answer is no list of requests: {error}") from None
+
+
+def _show(answer: bytes, *, as_json: bool) -> None:
+    views = _views(answer if answer.startswith(b"[") else b"[" + answer + b"]")
+    emit(request_document(views, views), as_json=as_json)

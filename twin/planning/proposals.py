@@ -1,0 +1,396 @@
+"""Act: a step of an alert's runbook as a change that can be handed over, with its predicted effect: docs/acts.md.
+
+The statement of an alert is a text of others. It is read as one of four templates with typed parameters, written anew
+from these by the code of the runbook, and refused where the two differ: no text of a record is handed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from twin.capacity import statements
+from twin.conditions import Condition
+from twin.errors import UsageError
+from twin.estate import MessageStoreConfig, PageSet, QueueFile, Structure
+from twin.estate.attributes import mqsc_reading
+from twin.estate.checks import WRONG
+from twin.estate.errors import EstateError, known_hint, show
+from twin.estate.mqsc_text import parameters
+from twin.estate.mqsc_text import statements as commands_of
+from twin.planning.whatif import FillOutcome, Moment, what_if
+from twin.records import (
+    Action,
+    ActKind,
+    AlertRecord,
+    Outlook,
+    PageSetState,
+    QueueFileState,
+    Requested,
+    StateRecord,
+    StructureState,
+    hash_of,
+    is_full_now,
+)
+from twin.records.acts import AHEAD_US, Language, Value
+from twin.units import as_microseconds, as_span, parse_size
+
+MAX_AGE_US = 60_000_000  # of a state that still says what there is
+AROUND_US = 300_000_000  # by which a forecast may move beyond its own interval
+MAX_STATEMENT = 500  # characters
+_Alert = TypeVar("_Alert")
+_KINDS: Mapping[type[MessageStoreConfig], ActKind] = {
+    Structure: "alter-cfstruct",
+    PageSet: "alter-psid",
+    QueueFile: "alter-qlocal",
+}
+_SETXCF = re.compile("SETXCF START,ALTER,STRNAME=[A-Z0-9@#$_]{1,16},SIZE=([1-9][0-9]{0,14}[KMGT])")
+_FORBIDS = frozenset((Condition.DRIFT, Condition.SOURCE_SILENT))  # while one is open, a prediction is of something else
+
+
+class Change(NamedTuple):
+    """A change of a store, by one of the templates.
+
+    Attributes:
+        kind: the template.
+        config: the store.
+        settings: attributes of the store, in the order of the statement; sizes in bytes.
+    """
+
+    kind: ActKind
+    config: MessageStoreConfig
+    settings: dict[str, Value]
+
+    @property
+    def language(self) -> Language:
+        """The language of its statement."""
+        return "SETXCF" if self.kind == "setxcf-alter" else "MQSC"
+
+    @property
+    def target(self) -> str:
+        """Where to run it: a queue-sharing group, or a queue manager."""
+        config = self.config
+        return config.queue_sharing_group or config.policy_name if isinstance(config, Structure) else _qmgr(config)
+
+    @property
+    def statement(self) -> str:
+        """The command, one line."""
+        if isinstance(self.config, Structure) and self.kind == "setxcf-alter":
+            return statements.alter_size(self.config.policy_name, int(self.settings["size"]))
+        return statements.mqsc(self.config, self.settings).strip()
+
+    @property
+    def look(self) -> str:
+        """The command that shows whether it has run."""
+        match self.config:
+            case Structure() if self.kind == "setxcf-alter":
+                return statements.display_structure(self.config.policy_name)
+            case PageSet():
+                return f"DISPLAY USAGE PSID({self.config.psid})"
+            case QueueFile():
+                return statements.display_queue_status(self.config.queue, "CURFSIZE CURMAXFS")
+        return f"DISPLAY {self.config.mqsc_object} ALL"
+
+    @property
+    def sha256(self) -> str:
+        """The hash that an approval names."""
+        return hash_of(self.language, self.target, self.statement)
+
+
+def _qmgr(config: MessageStoreConfig) -> str:
+    (qmgr,) = config.queue_managers
+    return qmgr
+
+
+def read_change(text: str, config: MessageStoreConfig) -> Change:
+    """Return the change that a statement of an alert is.
+
+    Args:
+        text: the statement, which anybody may have written.
+        config: the store of the alert.
+
+    Raises:
+        UsageError: it is none of the templates, or not as this store's would be written.
+    """
+    change = None
+    if len(text) <= MAX_STATEMENT and text.isprintable():
+        change = _read_size(text, config) or _read_mqsc(text, config)
+    if change is None or change.statement != text:
+        raise UsageError(
+            f"statement {show(text)} is not handed over; expected: ALTER {config.mqsc_object} as mqtwin writes it, or "
+            "of a structure SETXCF START,ALTER with its SIZE"
+        )
+    return change
+
+
+def rebuilt(request: Requested, config: MessageStoreConfig) -> Change:
+    """Return the change of a request, made again from its kind and parameters.
+
+    Args:
+        config: the store of the request.
+
+    Raises:
+        UsageError: its statement, target or hash is not what these give.
+    """
+    change = read_change(request.statement, config)
+    own = (request.kind, request.language, request.target, request.settings, request.sha256, request.look)
+    if own != (change.kind, change.language, change.target, change.settings, change.sha256, change.look):
+        raise UsageError(f"request {request.id} is not what its parameters give; expected: {change.statement}")
+    return change
+
+
+def _read_size(text: str, config: MessageStoreConfig) -> Change | None:
+    match = _SETXCF.fullmatch(text)
+    if match is None or not isinstance(config, Structure):
+        return None
+    return Change("setxcf-alter", config, {"size": parse_size(match[1])})
+
+
+def _read_mqsc(text: str, config: MessageStoreConfig) -> Change | None:
+    reading, settings = mqsc_reading(config.rows), dict[str, Value]()
+    try:
+        (command,) = commands_of(text, "statement")
+        verb, thing, *words = parameters(command)
+        if (verb.keyword, verb.values, thing.keyword) != ("ALTER", None, config.mqsc_type) or not words:
+            return None
+        for word in words:
+            attribute, check = reading[word.keyword]
+            (value,) = tuple(word.values or ())
+            if not config.rows[attribute].action:
+                return None
+            settings[attribute] = check(value.text)
+    except (EstateError, KeyError, *WRONG):
+        return None
+    return Change(_KINDS[type(config)], config, settings)
+
+
+# --- proposals --------------------------------------------------------------------------------------------------------
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A change with its predicted effect: the dry run of an action.
+
+    Attributes:
+        summary, precondition, risk: texts of the action.
+        others: as of `twin.records.Requested`.
+    """
+
+    alert_id: str
+    action: str
+    step: int
+    summary: str
+    precondition: str | None
+    risk: str | None
+    store: str
+    kind: ActKind
+    settings: dict[str, Value]
+    present: dict[str, Value | None]
+    language: Language
+    target: str
+    statement: str
+    sha256: str
+    undo: str | None
+    look: str
+    state_time: str
+    size: int | None
+    forecast: Outlook | None
+    before: Outlook
+    after: Outlook
+
+
+def alert_of(alerts: Mapping[str, _Alert], alert_id: str, place: str) -> _Alert:
+    """Return an alert by its id. UsageError: there is none.
+
+    Args:
+        alerts: those that are known, by id.
+        alert_id: the id, which anybody may have written.
+        place: where they are from, in words.
+    """
+    if not alerts:
+        raise UsageError(f"alert {show(alert_id)}: {place} has no such alert; expected: one that is open, a later time")
+    if alert_id not in alerts:
+        raise UsageError(f"alert {show(alert_id)}: {place} has no such alert{known_hint(alert_id, alerts)}")
+    return alerts[alert_id]
+
+
+def propose(
+    alert: AlertRecord, action: str, step: int | None, moment: Moment, state: StateRecord | None = None
+) -> Proposal:
+    """Return a step of an alert's runbook as a change, with its effect if the traffic continues. Nothing is changed.
+
+    Args:
+        alert: the alert, as it is now.
+        action: id of the action.
+        step: number of the step, from 1; None: the only one that is a change.
+        moment: its store now.
+        state: state record of the store now; None: that of the moment.
+
+    Raises:
+        UsageError: the alert is over, has no such action or step, the step is no change that is handed over, the store
+            would refuse it, or its effect cannot be predicted.
+    """
+    data, twin = alert.data, moment.twin
+    if data.store != twin.name:
+        raise UsageError(f"alert {data.alert_id} is of {data.store}; expected: one of {twin.name}")
+    if not alert.is_open:
+        raise UsageError(f"alert {data.alert_id} has cleared; expected: one that is open")
+    own = _action(data.alert_id, data.runbook, action)
+    number, change = _step(own, step, twin.config)
+    answer = what_if(moment, dict(change.settings), altered=True)
+    state = twin.state() if state is None else state
+    present: dict[str, Any] = {name: twin.value_of(name) for name in change.settings}
+    back = change._replace(settings=present)
+    return Proposal(
+        alert_id=data.alert_id,
+        action=own.id,
+        step=number,
+        summary=own.summary,
+        precondition=own.precondition,
+        risk=own.risk,
+        store=twin.name,
+        kind=change.kind,
+        settings=change.settings,
+        present=present,
+        language=change.language,
+        target=change.target,
+        statement=change.statement,
+        sha256=change.sha256,
+        undo=None if present == change.settings else back.statement,
+        look=change.look,
+        state_time=answer.time if state.time is None else state.time,
+        size=size_of(state),
+        forecast=forecast_of(state),
+        before=_outlook(answer.before),
+        after=_outlook(answer.after),
+    )
+
+
+def _action(alert_id: str, runbook: Iterable[Action], action: str) -> Action:
+    actions = {own.id: own for own in reversed(tuple(runbook))}  # of two with an id the first
+    if action not in actions:
+        known = ", ".join(own for own in reversed(actions))
+        raise UsageError(f"action {show(action)}: alert {alert_id} has none of this id; expected: {known or 'none'}")
+    return actions[action]
+
+
+def _step(action: Action, step: int | None, config: MessageStoreConfig) -> tuple[int, Change]:
+    """Return the number of a step and its change. step: as of `propose`."""
+    numbered = dict(enumerate(action.steps, 1))
+    if step is not None:
+        if step not in numbered:
+            raise UsageError(f"--step {step}: {action.id} has {len(numbered)} steps; expected: one of them")
+        statement = numbered[step].statement
+        if statement is None:
+            raise UsageError(f"--step {step} of {action.id} has no command; expected: one with a command")
+        return step, read_change(statement, config)
+    changes: dict[int, Change] = {}
+    problem = ""
+    for number, own in numbered.items():
+        try:
+            if own.statement is not None:
+                changes[number] = read_change(own.statement, config)
+        except UsageError as error:
+            problem = problem or f": {error}"
+    if len(changes) > 1:
+        raise UsageError(f"action {action.id} has several changes; expected: --step {' or '.join(map(str, changes))}")
+    if not changes:
+        raise UsageError(problem.removeprefix(": ") or f"action {action.id} has no command; expected: one that has")
+    return next(iter(changes.items()))
+
+
+def _outlook(outcome: FillOutcome) -> Outlook:
+    return Outlook(
+        resource=outcome.resource,
+        p10=outcome.p10,
+        p50=outcome.p50,
+        p90=outcome.p90,
+        probability=outcome.probability,
+    )
+
+
+# --- what a prediction is of ------------------------------------------------------------------------------------------
+
+
+def size_of(state: StateRecord) -> int | None:
+    """Return the size of a store: bytes of a structure or of the maximum of a file, pages of a page set."""
+    match state:
+        case StructureState():
+            return state.size
+        case PageSetState():
+            return state.pages_max
+        case QueueFileState():
+            return state.file_max_bytes
+    return None
+
+
+def forecast_of(state: StateRecord) -> Outlook | None:
+    """Return the forecast of a state for the resource that is full first; None: it has none."""
+    first = state.first
+    if first is None:
+        return None
+    times = first.time_to_full_s
+    return Outlook(
+        resource=first.resource,
+        p10=None if times is None else times.p10,
+        p50=None if times is None else times.p50,
+        p90=None if times is None else times.p90,
+        probability=first.full_probability,
+    )
+
+
+def problem_of(store: str, state: StateRecord | None, alerts: Iterable[AlertRecord], now: int) -> str:
+    """Return why nothing can be predicted of a store now, and what is expected; "": it can be.
+
+    Args:
+        state: its last state record; None: there is none.
+        alerts: the open alerts, of any store.
+        now: wall clock, microseconds since 1970.
+    """
+    if state is None or state.time is None:
+        return f"{store} has no state; expected: a job that has processed its events"
+    age = now - as_microseconds(state.time)
+    if age > MAX_AGE_US:
+        return f"the state of {store} is {as_span(age / 1e6)} old; expected: at most {MAX_AGE_US // 1_000_000} s"
+    if age < -AHEAD_US:
+        return f"the state of {store} is {as_span(-age / 1e6)} ahead of this clock; expected: clocks that agree"
+    for alert in alerts:
+        if alert.is_open and alert.data.store == store and alert.data.condition in _FORBIDS:
+            return f"{alert.data.condition} of {store} is open since {alert.data.time}; expected: a twin that is right"
+    return ""
+
+
+def changed_since(request: Requested, state: StateRecord, *, is_open: bool) -> str:
+    """Return what is no longer as it was requested; "": nothing.
+
+    Args:
+        state: the last state record of its store.
+        is_open: True if its alert is.
+    """
+    if not is_open:
+        return "its alert is over"
+    if size_of(state) != request.size:
+        return f"the size of {request.store} is {size_of(state)}, it was {request.size}"
+    former, present = request.forecast, forecast_of(state)
+    expected = None if former is None else former.p50
+    expects = None if present is None else present.p50
+    if expected is None or expects is None:
+        return "" if expected == expects else f"{request.store} is full {_when(expects)}, it was {_when(expected)}"
+    if is_full_now(expected) and is_full_now(expects):
+        return ""
+    assert former is not None
+    assert state.time is not None
+    begin, full_at = as_microseconds(request.state_time), as_microseconds(state.time) + round(expects * 1e6)
+    low, high = (begin + round((seconds or 0.0) * 1e6) for seconds in (former.p10, former.p90))
+    if low - AROUND_US <= full_at <= high + AROUND_US:
+        return ""
+    moved = full_at - begin - round(expected * 1e6)
+    return (
+        f"{request.store} is full {as_span(abs(moved) / 1e6)} {'later' if moved > 0 else 'earlier'} than was expected"
+    )
+
+
+def _when(seconds: float | None) -> str:
+    return "not within the horizon" if seconds is None else f"in {as_span(seconds)}"
