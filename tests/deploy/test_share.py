@@ -208,6 +208,8 @@ def _unordered(value: Any) -> Any:
         return {name: _unordered(own) for name, own in sorted(value.items()) if name != "brief"}
     if isinstance(value, list):
         own = [_unordered(part) for part in value]
+        if all(isinstance(part, dict) and "share" in part for part in own):  # equal shares are in the order of names
+            return sorted(own, key=lambda part: (-part["share"], repr(part)))
         return sorted(own) if all(isinstance(part, str) for part in own) else own
     return value
 
@@ -279,14 +281,16 @@ def _estate_of(name: str, folder: Path) -> Path:
     """Return an estate that has the stores of a scenario."""
     from twin.simulation import site
 
-    for own in sorted(Path(site.__file__).parent.glob("*.toml")):
+    ours = folder / "scm.toml", folder / "others.toml"
+    for own, text in zip(ours, (ESTATE_OF_SCM, ESTATE_OF_OTHERS), strict=True):
+        own.write_text(text)
+    for own in (*sorted(Path(site.__file__).parent.glob("*.toml")), *ours):
         try:
             make_scenario(name).cast(load_estate(own), np.random.default_rng(0))
         except UsageError:
             continue
         return own
-    (folder / "estate.toml").write_text(ESTATE_OF_SCM if name.startswith("scm") else ESTATE_OF_OTHERS)
-    return folder / "estate.toml"
+    raise AssertionError(name)
 
 
 ESTATE_OF_SCM = """

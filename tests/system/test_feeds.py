@@ -25,9 +25,13 @@ from twin.feeds import FORMATS, FeedOptions, Intake, make_feed
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 NewStream = Callable[[Estate], Stream]
-_OPTIONS = {"otlp": ["--late", "0"], "rest": ["--qmgr", "QM01"], "prometheus": ["--length", "100"]}
+_OPTIONS = {
+    "otlp": ["--late", "0", "--lpar", "MV4C=QM01"],
+    "rest": ["--qmgr", "QM01"],
+    "prometheus": ["--length", "100"],
+}
 _LIVE_OPTIONS = {
-    "otlp": FeedOptions(late_s=0.0),
+    "otlp": FeedOptions(late_s=0.0, lpars={"MV4C": "QM01"}),
     "prometheus": FeedOptions(length=100),
     "connect": FeedOptions(qmgr="QM01", queue="ORDERS"),
 }

@@ -53,7 +53,7 @@ def test_topics_and_checkpoint_answer_as_the_recording_does(
     assert ask(stream, filling, "--traffic", "gets=0", "--set", "offld1_th=60", "--json") == 0
     expected = what_if(at_moment(filling.recording, filling.estate, STORE), {"offld1_th": 60}, Traffic(gets=0))
     assert expected.before.resource is not None
-    assert json.loads(capsys.readouterr().out) == msgspec.to_builtins(expected)
+    assert json.loads(capsys.readouterr().out) == msgspec.json.decode(msgspec.json.encode(expected))
     stored = moment_of(filling.estate, read_twin(stream.checkpoint, filling.estate, STORE, session=stream.session))
     assert what_if(stored, {"offld1_th": 60}, Traffic(gets=0)) == expected
     promise = Promise(hours=1)
