@@ -112,7 +112,7 @@ def test_tests_of_the_base_are_those_that_import_none_of_these_packages(tmp_path
     command = [sys.executable, "-m", "pytest", *options, *alone, str(tmp_path)]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert "1 failed, 1 passed, 4 skipped" in printed, printed
-    assert len(re.findall(r"^SKIPPED .*: needs (?:pyspark|confluent_kafka)$", printed, re.MULTILINE)) == 4
+    assert len(re.findall(r"^SKIPPED .*: needs \w+$", printed, re.MULTILINE)) == 4
 
 
 def test_the_library_replays_asks_and_advises(estate: str, recording: str):
