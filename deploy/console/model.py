@@ -58,7 +58,7 @@ MAX_LETTER_CHARACTERS = 600
 # Fields of a state record that the page does not read in the summary of a store.
 _UNREAD = frozenset((
     "smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage", "plans",
-    "site",
+    "site", "words",
 ))  # fmt: skip
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")

@@ -151,7 +151,7 @@ class Rules:
             raise EventError(
                 Reason.UNKNOWN_STORE, f"there is no store {show(values['store'])}; expected: one of messages"
             )
-        return next(iter(config.queue_managers), values["qmgr"])
+        return str(next(iter(config.queue_managers), values["qmgr"]))
 
     def _route_of_store(self, qmgr: str, store: str) -> int:
         try:

@@ -214,8 +214,8 @@ def play_story(number: int, story: Sequence[Night], estate: Estate, *, is_answer
         pages = [own for own in alerts if own.condition == Condition.FULL_FORECAST and own.severity != INFO]
         full = [own for own in alerts if own.condition == Condition.FULL and own.change == OPENED]
         page, is_wrong = pages[0] if pages else None, rng.random() < _WRONG
-        minutes = [None if own is None else (own.time - start) / _MINUTE for own in (page, full[0] if full else None)]
-        heard.append(Heard(*minutes, words))
+        paged_at = None if page is None else (page.time - start) / _MINUTE
+        heard.append(Heard(paged_at, (full[0].time - start) / _MINUTE if full else None, words))
         start += (_QUIET + night.lasts + 2 * _AFTER) * _MINUTE
         if is_answered and page is not None and words < _WORDS:
             word = USEFUL if bool(full) is not is_wrong else USELESS
