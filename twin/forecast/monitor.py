@@ -198,7 +198,7 @@ class ForecastMonitor:
         counts = ((situation, *outcomes.words(situation)) for situation in rule.Situation)
         return tuple(
             PageWords(
-                situation=situation.value,  # type: ignore[arg-type]  # the record has the same names
+                situation=situation.value,
                 useful=useful,
                 useless=useless,
                 needed_pct=round(100.0 * rule.needed(situation, view.config, outcomes.worth), 1),

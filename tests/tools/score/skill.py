@@ -179,8 +179,8 @@ def values_against(
         looks = bins[..., 0].sum(axis=-1)
         acts = drawn.total(np.array([own.acts for own in counts]))[:, horizon]
         every = np.broadcast_to(looks[:, None], acts.shape[:-1])
-        shares = [share(acts[..., column], every) for column in (0, 1)]
-        by_method[name] = economic_value(*shares, share(bins[..., 1].sum(axis=-1), looks))
+        acted, hits = (share(acts[..., column], every) for column in (0, 1))
+        by_method[name] = economic_value(acted, hits, share(bins[..., 1].sum(axis=-1), looks))
     ours = by_method.pop("")
     values = []
     for column, cost in enumerate(COSTS):

@@ -283,7 +283,7 @@ def values(scores: Sequence[CaseScore], horizon: int) -> tuple[Value, ...]:
 
 def _rules(scores: Sequence[CaseScore]) -> dict[str, list[list[JudgedStore]]]:
     """Return the judged stores of each case, by rule."""
-    return {name: [score.judged[name] for score in scores] for name in METHODS if name not in (TWIN, TWIN_WATCH)}
+    return {name: [[*score.judged[name]] for score in scores] for name in METHODS if name not in (TWIN, TWIN_WATCH)}
 
 
 def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:
