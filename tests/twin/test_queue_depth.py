@@ -41,7 +41,7 @@ def test_a_queue_is_full_at_the_very_put_that_reaches_maxdepth() -> None:
         ["A.QUEUE"],
     )
     assert "10 of MAXDEPTH(10), the next put fails with 2053" in alert.cause
-    assert any("ALTER QLOCAL(A.QUEUE) MAXDEPTH(20)" in action for action in alert.actions)
+    assert any("ALTER QLOCAL(A.QUEUE) QSGDISP(SHARED) MAXDEPTH(20)" in action for action in alert.actions)
 
 
 @pytest.mark.parametrize("driver", [PageSetDriver, QueueFileDriver])

@@ -153,7 +153,8 @@ def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) ->
 
 def queue_facts(queue: str, *, is_shared: bool) -> Facts:
     """Return the facts about the queue that fills most."""
-    values = {"queue": queue, "queue_mqsc": mqsc_name(queue), "scope": " CMDSCOPE(*)" if is_shared else ""}
+    scope, qsgdisp = (" CMDSCOPE(*)", " QSGDISP(SHARED)") if is_shared else ("", "")
+    values = {"queue": queue, "queue_mqsc": mqsc_name(queue), "scope": scope, "qsgdisp": qsgdisp}
     return Facts(frozenset(("filler_known",)), values)
 
 

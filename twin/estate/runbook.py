@@ -32,7 +32,7 @@ FACTS = frozenset((
     *("members_stopped", "members_missing", "member_spare"),  # of a uniform cluster
 ))  # fmt: skip
 PLACEHOLDERS = frozenset((
-    *("store", "resource", "queue", "queue_mqsc", "scope", "qmgr", "qmgr_mqsc"),
+    *("store", "resource", "queue", "queue_mqsc", "scope", "qsgdisp", "qmgr", "qmgr_mqsc"),
     *("structure", "structure_mqsc", "policy_name", "facility", "size", "size_kb", "size_now", "size_now_kb"),
     *("larger", "and_init_size", "room", "rebuild_risk", "sizes_before", "offload_sooner", "offload_now"),
     *("larger_scm", "scm_room", "scm_before"),
