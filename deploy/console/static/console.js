@@ -1,4 +1,4 @@
-// Receives changes, keeps the latest of every store and incident, and shows one view of it.
+// Receives changes, keeps the latest of each store and incident, shows one view of it.
 
 import { UsageChart } from "./chart.js";
 import { actionParts, amount, announce, askForToken, byId, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, panel, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
@@ -60,7 +60,7 @@ function toneOfUsage(store, resource) {
 
 // --- parts ---
 
-// A bar is moved into its track instead of being made wider: that needs no layout.
+// A bar is moved into its track, not made wider: that needs no layout.
 function fillTo(bar, pct) {
   bar.style.transform = `translateX(${Math.min(100, pct) - 100}%)`;
 }
