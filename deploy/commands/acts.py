@@ -25,6 +25,7 @@ from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.acts import ActLog
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
+from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
 
 acts = App(name="acts")
@@ -204,7 +205,7 @@ def _post(asked: AskedOptions, id_: str, what: str, hash_: str, *, as_json: bool
 def _views(answer: bytes) -> list[ActView]:
     try:
         return msgspec.json.decode(answer, type=list[ActView])
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise MqtwinError(f"the console's answer is no list of requests: {error}") from None
 
 

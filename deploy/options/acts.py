@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile, SecretFile
+from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class AskedOptions:
             return answer.body
         try:
             detail = msgspec.json.decode(answer.body, type=_Problem).detail
-        except msgspec.DecodeError:
+        except UNREADABLE:
             detail = ""
         text = f"{address}{path} answers {answer.status} {detail or answer.problem or answer.reason}"
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
