@@ -28,7 +28,7 @@ BEGIN = "<!-- sizes: begin, by python -m docs.make_sizes -->"
 MIN_BYTES = 2_000_000  # on disk, of a package with a row of its own
 _TOTALS = {
     ".": "the base",
-    ".[stream]": "what 1.0.0 required",
+    ".[stream]": "all that was required before",
     ".[all]": "with every extra",
 }
 
