@@ -276,7 +276,8 @@ def foresee(view: StoreKind, tick: int) -> list[Alert]:
 def _review(view: StoreKind, episode: Episode, now: int) -> list[Alert]:
     """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
     resources = episode.resources
-    is_over = all(view.view(resource).is_over(episode.condition, now) for resource in resources)
+    views = [view.view(resource) for resource in resources]
+    is_over = all(own.is_over(episode.condition, now) for own in views)
 
     def make_cleared() -> Finding:
         over = view.viewer().over(episode.condition, resources[0], episode.severity)
@@ -284,7 +285,7 @@ def _review(view: StoreKind, episode: Episode, now: int) -> list[Alert]:
             over = _headed(over, view.episodes.note_recovered(now))
         return msgspec.structs.replace(over, others=resources[1:])
 
-    calm_for = max(view.view(resource).calm_for(episode.condition) or 0 for resource in resources) or None
+    calm_for = max(own.calm_for(episode.condition) or 0 for own in views) or None
     cleared = view.episodes.settle(episode, make_cleared, now, is_over=is_over, calm_for=calm_for)
     if cleared:
         for resource in resources:
@@ -294,7 +295,7 @@ def _review(view: StoreKind, episode: Episode, now: int) -> list[Alert]:
     severity = _severity(view, episode.condition, resources, episode, now)
     if is_over and SEVERITIES.index(severity) >= SEVERITIES.index(episode.severity):
         return []
-    usage_pct = view.view(resources[0]).usage_pct
+    usage_pct = views[0].usage_pct
     if severity == episode.severity and min(100.0, usage_pct) < episode.usage_pct + STEP:
         return []
     return view.episodes.update(episode, _finding(view, episode.condition, resources, episode, now), now)

@@ -162,8 +162,9 @@ class StoreKind(ABC):
         """Return the view of a resource of the store, or of the depth of one of its queues."""
         if resource.pool != Pool.QUEUE:
             view = self.own_view(resource)
-            view.is_measured = self.drift.share_of(resource, self.clock) is not None
-            view.beyond_pct = self.beyond_pct(resource)
+            if self.drift.shares:
+                view.is_measured = self.drift.share_of(resource, self.clock) is not None
+                view.beyond_pct = self.beyond_pct(resource)
             return view
         rows = self.tables.store.queues[: len(self.queues)]
         row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
