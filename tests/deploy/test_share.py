@@ -311,6 +311,8 @@ offld2_sz = "64K"
 offld3_sz = "64K"
 [queue."PAYG/{name}.IN"]
 structure = "{name}"
+[queue."PAYG/{name}.BACK"]
+structure = "{name}"
 """
     for name in ("LEDGER", "CARDS")
 )
