@@ -131,9 +131,9 @@ def test_what_a_page_was_worth_is_a_note_for_people_and_an_event_for_its_store(
         until(lambda: PAGE in model.noted_alerts())
         NoteTaker(client, topics, model).take({"alert_id": PAGE, "kind": "useless", "who": "cy"})
         NoteTaker(client, topics, model).take({"alert_id": PAGE, "kind": "comment", "who": "cy", "text": "x"})
-    told = {"opened": 1_795_176_000_000_000, "store": "QSG1/APP1"}
+    heard = {"opened": 1_795_176_000_000_000, "store": "QSG1/APP1"}
     words = ("useless", "none", "useful", "useless")
-    assert words_told(kafka, topics) == [(b"QSG1/APP1", told | {"word": word}) for word in words]
+    assert words_told(kafka, topics) == [(b"QSG1/APP1", heard | {"word": word}) for word in words]
     kinds = [note.kind for note in read_notes(client, topics)]
     assert kinds == ["useless", "none", "acted", "useless", "comment"]
 
