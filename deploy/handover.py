@@ -18,7 +18,6 @@ import structlog
 
 from deploy.bridge import Command
 from deploy.show.terminal import printable
-from streams.kafka.acts import ActLog
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.errors import show
@@ -30,16 +29,16 @@ from twin.records import (
     ActRecord,
     Acts,
     AlertRecord,
+    Expectation,
     Expired,
     Handed,
     Measured,
-    Outlook,
     Requested,
     Resulted,
     StateRecord,
     resources_of,
 )
-from twin.records.acts import AHEAD_US, Language, ResultStatus
+from twin.records.acts import AHEAD_US, MAX_TEXT, Language, ResultStatus
 from twin.units import as_microseconds, as_text
 
 COMMAND_S = 600.0  # after which a command is ended, and its result unknown
@@ -47,7 +46,6 @@ REFUSED = 10  # exit status by which a command says that nothing has run
 _MEASURED_FOR_US = 86_400_000_000  # after a result
 _LEFT_US = round(COMMAND_S * 1e6) + AHEAD_US  # after which another process has no command running any more
 _MEASURE_PERIOD_US = 15_000_000  # between two looks at states that are late
-_MAX_TEXT = 500  # characters of a text in a record
 
 _log = structlog.get_logger("mqtwin.acts")
 
@@ -69,12 +67,12 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
     requested_by: str
     approved_by: tuple[str, ...]
     expires: str
-    before: Outlook
-    after: Outlook
+    before: Expectation
+    after: Expectation
 
 
 class Log(Protocol):
-    """The topics that are read and written, as of `ActLog`."""
+    """The topics that are read and written, as of `streams.kafka.acts.ActLog`."""
 
     def read(self) -> Acts:
         """Return the requests."""
@@ -103,7 +101,7 @@ class Runner:
 
     def __init__(
         self,
-        log: Log | ActLog,
+        log: Log,
         command: Command,
         estate: Estate,
         actions: Path,
@@ -132,9 +130,13 @@ class Runner:
             acts = self._log.read()
         acts, now = self._settle(acts), self._now()
         ready = [act.request.id for act in acts.values() if act.is_waiting and (act.approvals or _is_late(act, now))]
+        present = None
         for act_id in ready:
-            self._consider(act_id, self._log.read(), *self._log.present())
-        measurable = [act for act in self._log.read().values() if _is_measurable(act, now)]
+            if present is None:
+                acts, present = self._log.read(), self._log.present()
+            if self._consider(act_id, acts, *present):
+                present = None  # it has been written, and may have taken minutes
+        measurable = [act for act in acts.values() if _is_measurable(act, now)]
         if measurable and now >= self._measures_at:
             self._measures_at = now + _MEASURE_PERIOD_US
             states, alerts = self._log.present()
@@ -161,11 +163,11 @@ class Runner:
 
     def _consider(
         self, act_id: str, acts: Acts, states: Mapping[str, StateRecord], alerts: Mapping[str, AlertRecord]
-    ) -> None:
-        """Hand a request over, let it wait, or end it."""
+    ) -> bool:
+        """Hand a request over, let it wait, or end it. Return False if it waits."""
         act = acts[act_id]
         if not act.is_waiting:
-            return
+            return False
         request, now = act.request, max(self._now(), acts.last)
         if problem := self._problem(act, states.get(request.store), alerts, now):
             self._write(Expired(id=act_id, sha256=request.sha256, time=as_text(now), text=_cut(problem)))
@@ -174,8 +176,10 @@ class Runner:
             if self._reasons.get(act_id) != why:
                 _log.info("request waits", id=act_id, why=why)
             self._reasons[act_id] = why
+            return False
         else:
             self._hand_over(act, now)
+        return True
 
     def _problem(self, act: Act, state: StateRecord | None, alerts: Mapping[str, AlertRecord], now: int) -> str:
         """Return why a request is not handed over any more; "": it may be."""
@@ -321,26 +325,10 @@ def _measured(act: Act, after_s: int, state: StateRecord, alert: AlertRecord | N
 
 
 def _handed_over(act: Act) -> HandedOver:
-    request = act.request
-    return HandedOver(
-        id=request.id,
-        sha256=request.sha256,
-        language=request.language,
-        target=request.target,
-        statement=request.statement,
-        undo=request.undo,
-        look=request.look,
-        store=request.store,
-        alert_id=request.alert_id,
-        action=request.action,
-        step=request.step,
-        requested_by=request.who,
-        approved_by=act.approvers,
-        expires=request.expires,
-        before=request.before,
-        after=request.after,
-    )
+    own = msgspec.structs.asdict(act.request)
+    same = {name: own[name] for name in HandedOver.__struct_fields__ if name in own}
+    return HandedOver(**same, requested_by=act.request.who, approved_by=act.approvers)
 
 
 def _cut(text: str) -> str:
-    return printable(" ".join(text.split()))[:_MAX_TEXT]
+    return printable(" ".join(text.split()))[:MAX_TEXT]

@@ -567,8 +567,8 @@ def _tables() -> dict[tuple[str, str], str]:
     tables["incidents.md", "DoneAction"] = _fields_table(alert["DoneAction"], alert)
     tables["incidents.md", "Note"] = _fields_table(note["Note"], note)
     act = _act_defs()
-    for name in ("Requested", "Outlook", "Measured"):
-        tables["acts.md", name] = _fields_table(act[name], act, {"Outlook"})
+    for name in ("Requested", "Expectation", "Measured"):
+        tables["acts.md", name] = _fields_table(act[name], act, {"Expectation"})
     texts = texts_of(Event)
     tables["events.md", "fields"] = _table(
         ("field", "type", "meaning"),

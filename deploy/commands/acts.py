@@ -14,12 +14,12 @@ from cyclopts.validators import Number
 
 from deploy.bridge import Command
 from deploy.commands.act import Step
-from deploy.console.acts import ActView
+from deploy.console.acts import DEFAULT_MINUTES, MAX_MINUTES
 from deploy.handover import COMMAND_S, Runner
 from deploy.options.acts import AskedOptions
 from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile
-from deploy.show.acts import request_document
+from deploy.show.acts import ActView, request_document
 from deploy.show.terminal import emit
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.acts import ActLog
@@ -34,6 +34,8 @@ _PATH = "/api/acts"
 _LOOK_S = 2.0  # between two looks
 _HEX = frozenset("0123456789abcdef")
 _MIN_HASH = 12  # digits by which a hash may be named
+_Id = Annotated[str, Parameter(name="ID")]
+_Hash = Annotated[str, Parameter(name="HASH")]
 _log = structlog.get_logger("mqtwin.acts")
 
 
@@ -45,7 +47,7 @@ def request(
     *,
     asked: AskedOptions,
     step: Step = None,
-    minutes: Annotated[int, Parameter(validator=Number(gte=1, lte=240))] = 15,
+    minutes: Annotated[int, Parameter(validator=Number(gte=1, lte=MAX_MINUTES))] = DEFAULT_MINUTES,
     json_: Flag = False,
 ) -> None:
     """Request a change that an alert proposes, under the name that the console verifies. Nothing is changed yet.
@@ -75,8 +77,8 @@ def list_(*, asked: AskedOptions, json_: Flag = False) -> None:
 
 @acts.command
 def approve(
-    id_: Annotated[str, Parameter(name="ID")],
-    hash_: Annotated[str, Parameter(name="HASH")],
+    id_: _Id,
+    hash_: _Hash,
     /,
     *,
     asked: AskedOptions,
@@ -95,8 +97,8 @@ def approve(
 
 @acts.command
 def withdraw(
-    id_: Annotated[str, Parameter(name="ID")],
-    hash_: Annotated[str, Parameter(name="HASH")],
+    id_: _Id,
+    hash_: _Hash,
     /,
     *,
     asked: AskedOptions,
@@ -115,8 +117,8 @@ def withdraw(
 
 @acts.command
 def result(
-    id_: Annotated[str, Parameter(name="ID")],
-    hash_: Annotated[str, Parameter(name="HASH")],
+    id_: _Id,
+    hash_: _Hash,
     /,
     *,
     asked: AskedOptions,
@@ -190,6 +192,8 @@ def _look(runner: Runner) -> None:
 
 def _post(asked: AskedOptions, id_: str, what: str, hash_: str, *, as_json: bool, **more: str) -> None:
     """Post what a person says of a request, by its hash."""
+    if len(id_) != 16 or not _HEX.issuperset(id_):
+        raise UsageError(f"request {id_[:80]}; expected: an id of mqtwin acts list")
     if not (len(hash_) >= _MIN_HASH and _HEX.issuperset(hash_)):
         raise UsageError(f"hash {hash_[:80]}; expected: {_MIN_HASH} digits or more, as mqtwin acts list shows them")
     if len(hash_) < 64:
@@ -197,8 +201,6 @@ def _post(asked: AskedOptions, id_: str, what: str, hash_: str, *, as_json: bool
         if not known or not known[0].sha256.startswith(hash_):
             raise UsageError(f"request {id_[:80]} has another hash; expected: that of mqtwin acts list, read again")
         hash_ = known[0].sha256
-    if len(id_) != 16 or not _HEX.issuperset(id_):
-        raise UsageError(f"request {id_[:80]}; expected: an id of mqtwin acts list")
     _show(asked.ask(f"{_PATH}/{id_}/{what}", {"sha256": hash_, **more}), as_json=as_json)
 
 
@@ -206,9 +208,9 @@ def _views(answer: bytes) -> list[ActView]:
     try:
         return msgspec.json.decode(answer, type=list[ActView])
     except UNREADABLE as error:
-        raise MqtwinError(f"the console's answer is no list of requests: {error}") from None
+        raise MqtwinError(f"the console did not answer with requests: {error}") from None
 
 
 def _show(answer: bytes, *, as_json: bool) -> None:
     views = _views(answer if answer.startswith(b"[") else b"[" + answer + b"]")
-    emit(request_document(views, views), as_json=as_json)
+    emit(request_document(views), as_json=as_json)

@@ -16,19 +16,19 @@ from typing import Annotated, Any
 import msgspec
 
 from deploy.console.answers import Answers, converted
+from deploy.show.acts import ActView
 from streams.kafka.acts import ActLog
 from twin.errors import UsageError
 from twin.estate.errors import show
-from twin.planning.allowed import Allow, read_allowed
+from twin.planning.allowed import Allow, Allowed, read_allowed
 from twin.planning.proposals import MAX_AGE_US, alert_of, problem_of, propose
-from twin.records import Act, ActRecord, Acts, ActStatus, Approved, Measured, Requested, Resulted, Withdrawn
-from twin.records.acts import AHEAD_US, Hash, ResultStatus
+from twin.records import Act, ActRecord, Acts, Approved, Requested, Resulted, Withdrawn
+from twin.records.acts import AHEAD_US, Hash, Remark, ResultStatus
 from twin.units import as_span, as_text
 
 MAX_LISTED = 100  # requests, the latest
 DEFAULT_MINUTES = 15
 MAX_MINUTES = 240
-_Text = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class ActRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,31 +51,7 @@ class ResultRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     sha256: Hash
     status: ResultStatus
-    text: _Text = ""
-
-
-class ActView(msgspec.Struct, frozen=True, kw_only=True):
-    """A request in answers of the console.
-
-    Attributes:
-        status: its state in a word.
-        request: the request.
-        approved_by: who approved it.
-        approvers: people who must approve it by the site's list now; null: the list no longer allows it.
-        ended: why it is not handed over; "": it may be, or was.
-        handed: when it was handed over, UTC; null: it was not.
-        result: the last result; null: there is none.
-        measured: what was measured of its effect.
-    """
-
-    status: ActStatus
-    request: Requested
-    approved_by: tuple[str, ...]
-    approvers: int | None
-    ended: str
-    handed: str | None
-    result: Resulted | None
-    measured: tuple[Measured, ...]
+    text: Remark = ""
 
 
 class ActDesk:
@@ -97,7 +73,8 @@ class ActDesk:
 
     def views(self) -> list[ActView]:
         """Return the latest requests, the last first."""
-        return [self._view(act) for act in reversed(list(self._log.read().values())[-MAX_LISTED:])]
+        acts, allowed = list(self._log.read().values()), self._allowed_now()
+        return [_view(act, allowed) for act in reversed(acts[-MAX_LISTED:])]
 
     def request(self, content: Any, who: str) -> ActView:
         """Request a change."""
@@ -133,7 +110,7 @@ class ActDesk:
                 expires=as_text(now + asked.minutes * 60_000_000),
                 **parts,
             )
-            return self._view(self._log.write(request)[request.id])
+            return self._written(request)
 
     def approve(self, act_id: str, content: Any, who: str) -> ActView:
         """Approve a request of somebody else, by its hash."""
@@ -184,25 +161,33 @@ class ActDesk:
         return acts[act_id], acts
 
     def _written(self, record: ActRecord) -> ActView:
-        return self._view(self._log.write(record)[record.id])
+        return _view(self._log.write(record)[record.id], self._allowed_now())
 
-    def _view(self, act: Act) -> ActView:
-        request, ended = act.request, ""
-        if act.end is not None and act.handed is None:
-            ended = f"withdrawn by {act.end.who}" if isinstance(act.end, Withdrawn) else act.end.text
-        row: Allow | None = None
-        with suppress(UsageError):
-            row = read_allowed(self._actions).row_of(request.kind, request.store, request.settings)
-        return ActView(
-            status=act.status,
-            request=request,
-            approved_by=act.approvers,
-            approvers=None if row is None else row.approvers,
-            ended=ended,
-            handed=None if act.handed is None else act.handed.time,
-            result=act.result,
-            measured=tuple(act.measured.values()),
-        )
+    def _allowed_now(self) -> Allowed:
+        """Return what the site allows now; nothing where its list cannot be read."""
+        try:
+            return read_allowed(self._actions)
+        except UsageError:
+            return Allowed()
+
+
+def _view(act: Act, allowed: Allowed) -> ActView:
+    request, ended = act.request, ""
+    if act.end is not None and act.handed is None:
+        ended = f"withdrawn by {act.end.who}" if isinstance(act.end, Withdrawn) else act.end.text
+    row: Allow | None = None
+    with suppress(UsageError):
+        row = allowed.row_of(request.kind, request.store, request.settings)
+    return ActView(
+        status=act.status,
+        request=request,
+        approved_by=act.approvers,
+        approvers=None if row is None else row.approvers,
+        ended=ended,
+        handed=None if act.handed is None else act.handed.time,
+        result=act.result,
+        measured=tuple(act.measured.values()),
+    )
 
 
 def _check_hash(act: Act, sha256: str) -> None:

@@ -47,7 +47,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         store: name of the store.
         kind: its kind.
         severity: severity of its worst open incident: full, critical, warning, info; "": none is open.
-        full: resources that are full now, in words.
+        is_full: True if it is full now.
         full_in_s: seconds until it is full, the median; null: it is not filling.
         resource: its fullest resource, in words; "": none has a usage.
         pct: percent in use of the largest size of that resource; null: none has a usage.
@@ -58,7 +58,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     kind: str
     severity: str
-    full: tuple[str, ...]
+    is_full: bool
     full_in_s: float | None
     resource: str
     pct: float | None
@@ -149,7 +149,7 @@ def _line(own: _Summary, site: str) -> Line:
         store=own.store,
         kind=own.kind,
         severity=own.severity,
-        full=own.full or (("it",) if times is not None and is_full_now(times.p50) else ()),
+        is_full=bool(own.full) or (times is not None and is_full_now(times.p50)),
         full_in_s=None if times is None else times.p50,
         resource=label,
         pct=None if top is None else top.maximum_pct,

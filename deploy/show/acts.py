@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
 
 from deploy.show.document import Code, Document, Items, Part, Table, Text, site_time
 from deploy.show.planning import cells
 from twin.planning.proposals import Proposal
-from twin.records import Measured, Outlook, Requested
+from twin.planning.whatif import DEFAULT_HORIZON_S
+from twin.records import ActStatus, Expectation, Measured, Requested, Resulted
 from twin.units import as_span
 
 _HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability")
-_AHEAD_S = 8 * 3600
 _GAP = Text("")
+
+
+class ActView(msgspec.Struct, frozen=True, kw_only=True):
+    """A request in answers of the console.
+
+    Attributes:
+        status: its state in a word.
+        request: the request.
+        approved_by: who approved it.
+        approvers: people who must approve it by the site's list now; null: the list no longer allows it.
+        ended: why it is not handed over; "": it may be, or was.
+        handed: when it was handed over, UTC; null: it was not.
+        result: the last result; null: there is none.
+        measured: what was measured of its effect.
+    """
+
+    status: ActStatus
+    request: Requested
+    approved_by: tuple[str, ...]
+    approvers: int | None
+    ended: str
+    handed: str | None
+    result: Resulted | None
+    measured: tuple[Measured, ...]
 
 
 def proposal_document(proposal: Proposal) -> Document:
@@ -33,7 +58,7 @@ def proposal_document(proposal: Proposal) -> Document:
         _GAP,
         Items(lines, indent=2),
         _GAP,
-        Text(f"{as_span(_AHEAD_S)} ahead, if the traffic continues:"),
+        Text(f"{as_span(DEFAULT_HORIZON_S)} ahead, if the traffic continues:"),
         _effect(proposal.before, proposal.after),
         _GAP,
         Text("Nothing was changed."),
@@ -41,18 +66,18 @@ def proposal_document(proposal: Proposal) -> Document:
     return Document(f"Dry run of {proposal.action}", parts, proposal)
 
 
-def _effect(before: Outlook, after: Outlook) -> Table:
+def _effect(before: Expectation, after: Expectation) -> Table:
     rows = [("as it is", *cells(before)[:4]), ("with it", *cells(after)[:4])]
     return Table(_HEADINGS, rows, {"probability"})
 
 
-def request_document(views: Sequence[Any], record: Any) -> Document:
-    """Return requests. views: `deploy.console.acts.ActView` of each; record: what `--json` prints."""
+def request_document(views: Sequence[ActView]) -> Document:
+    """Return requests."""
     if not views:
-        return Document("Requests", [Text("nothing was requested")], record)
+        return Document("Requests", [Text("nothing was requested")], views)
     parts: list[Part] = []
     for view in views:
-        request: Requested = view.request
+        request = view.request
         parts += [_GAP] if parts else []
         needed = "" if view.approvers is None else f" of {view.approvers}"
         approved = f"approved by {', '.join(view.approved_by)}" if view.approved_by else "not approved"
@@ -69,10 +94,10 @@ def request_document(views: Sequence[Any], record: Any) -> Document:
             *(_measured(own) for own in view.measured),
         ]
         parts += [Text(f"{request.id}  {view.status}  {request.store}"), Items(lines, indent=2)]
-    return Document("Requests", parts, record)
+    return Document("Requests", parts, views)
 
 
-def _full(outlook: Outlook) -> str:
+def _full(outlook: Expectation) -> str:
     resource, middle, _, probability, _ = cells(outlook)
     return f"{middle} ({resource}, {probability})"
 

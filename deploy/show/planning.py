@@ -31,7 +31,7 @@ from twin.outputs import Draft
 from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
-from twin.records import Outlook, PlannedWork, is_full_now
+from twin.records import Expectation, PlannedWork, is_full_now
 from twin.units import as_count, as_estimate, as_microseconds, as_rate, as_span
 
 _HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
@@ -117,7 +117,7 @@ def _changed(settings: Mapping[str, Any], traffic: Traffic) -> str:
     return ", ".join(changed)
 
 
-def cells(outcome: FillOutcome | Outlook) -> tuple[str, ...]:
+def cells(outcome: FillOutcome | Expectation) -> tuple[str, ...]:
     """Return an outcome as text: full first, time to full, p10 to p90, probability, messages that fit."""
     number = outcome.messages_that_fit if isinstance(outcome, FillOutcome) else None
     fit = "" if number is None else f"{number:,}"

@@ -202,7 +202,7 @@ def test_the_list_says_what_who_and_what_became_of_it(
         assert part in text, part
     assert main(["acts", "list", "--json", *asked]) == 0
     assert json.loads(capsys.readouterr().out)[0]["request"]["id"] == ID
-    emit(request_document([], []))
+    emit(request_document([]))
     assert capsys.readouterr().out == "nothing was requested\n"
 
 

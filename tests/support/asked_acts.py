@@ -21,7 +21,7 @@ from twin.records import (
     Acts,
     AlertRecord,
     Approved,
-    Outlook,
+    Expectation,
     Requested,
     StateRecord,
     Step,
@@ -77,10 +77,10 @@ def alert_record(statement: str | None = EXPAND, **fields: Any) -> AlertRecord:
     return read_alert_record(alert(**content).record())
 
 
-def outlook(p50: float | None = 1800.0) -> Outlook:
+def outlook(p50: float | None = 1800.0) -> Expectation:
     """Return what is expected."""
     times = (None, None, None) if p50 is None else (p50 * 2 / 3, p50, p50 * 4 / 3)
-    return Outlook(resource="pages", p10=times[0], p50=times[1], p90=times[2], probability=0.8)
+    return Expectation(resource="pages", p10=times[0], p50=times[1], p90=times[2], probability=0.8)
 
 
 def request(own: Estate, act_id: str = ID, now: int = NOW, **fields: Any) -> Requested:

@@ -27,6 +27,7 @@ from twin.estate import (
     UnknownStore,
     parse_attributes,
 )
+from twin.estate.errors import known_hint
 from twin.estate.planned import Cancelled, read_plan
 from twin.events.fields import FIELD, FIELDS, OPS, SILENT, check_silent
 from twin.events.measured import check_measured
@@ -146,11 +147,11 @@ class Rules:
         """Return the queue manager of an event about a store: of a NOTE, whoever writes it, the store's first."""
         if op != "NOTE":
             return str(values["qmgr"])
-        config = self._estate.stores.get(values["store"])
+        store = values["store"]
+        config = self._estate.stores.get(store)
         if config is None:
-            raise EventError(
-                Reason.UNKNOWN_STORE, f"there is no store {show(values['store'])}; expected: one of messages"
-            )
+            hint = known_hint(store, self._estate.stores)
+            raise EventError(Reason.UNKNOWN_STORE, f"there is no store {show(store)}{hint}")
         return str(next(iter(config.queue_managers), values["qmgr"]))
 
     def _route_of_store(self, qmgr: str, store: str) -> int:

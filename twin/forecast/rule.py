@@ -47,6 +47,14 @@ class Situation(StrEnum):
     USUAL = "usual"
 
 
+_NEEDED = {
+    Situation.ASKED: ASKED_PROBABILITY,
+    Situation.ASKED_KEEPING_UP: PAGE_PROBABILITY,
+    Situation.CLEAR: CLEAR_PROBABILITY,
+    Situation.TURNED: SURE_PROBABILITY,
+    Situation.KEEPING_UP: KEEPS_UP_PROBABILITY,
+    Situation.USUAL: PAGE_PROBABILITY,
+}
 _ASKED = (Situation.ASKED, Situation.ASKED_KEEPING_UP)
 Worth = Callable[[Situation], float]
 """By situation a factor on the odds that a page saves a filling: what people have said of such pages."""
@@ -167,10 +175,4 @@ def _is_likely(danger: Danger, situation: Situation, config: ForecastSettings, w
 
 def needed(situation: Situation, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> float:
     """Return the probability of full from which a danger in a situation is a page."""
-    fitted = {
-        Situation.ASKED: ASKED_PROBABILITY,
-        Situation.CLEAR: CLEAR_PROBABILITY,
-        Situation.TURNED: SURE_PROBABILITY,
-        Situation.KEEPING_UP: KEEPS_UP_PROBABILITY,
-    }
-    return paying(fitted.get(situation, PAGE_PROBABILITY), config.needless * worth(situation))
+    return paying(_NEEDED[situation], config.needless * worth(situation))

@@ -17,6 +17,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from kernels.clock import SECOND
 from twin.decoding import UNREADABLE
 from twin.errors import UsageError
 from twin.estate.errors import show
@@ -24,7 +25,7 @@ from twin.records import ActKind, Requested
 from twin.records.acts import MAX_APPROVERS, Value
 from twin.units import as_datetime, as_microseconds, parse_size, zone_of
 
-HOUR_US = 3_600_000_000
+HOUR_US = 3600 * SECOND
 _MAX_BYTES = 1 << 18
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = "|".join(_DAYS)

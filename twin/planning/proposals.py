@@ -26,7 +26,7 @@ from twin.records import (
     Action,
     ActKind,
     AlertRecord,
-    Outlook,
+    Expectation,
     PageSetState,
     QueueFileState,
     Requested,
@@ -35,12 +35,11 @@ from twin.records import (
     hash_of,
     is_full_now,
 )
-from twin.records.acts import AHEAD_US, Language, Value
+from twin.records.acts import AHEAD_US, MAX_TEXT, Language, Value
 from twin.units import as_microseconds, as_span, parse_size
 
 MAX_AGE_US = 60_000_000  # of a state that still says what there is
 AROUND_US = 300_000_000  # by which a forecast may move beyond its own interval
-MAX_STATEMENT = 500  # characters
 _Alert = TypeVar("_Alert")
 _KINDS: Mapping[type[MessageStoreConfig], ActKind] = {
     Structure: "alter-cfstruct",
@@ -116,7 +115,7 @@ def read_change(text: str, config: MessageStoreConfig) -> Change:
         UsageError: it is none of the templates, or not as this store's would be written.
     """
     change = None
-    if len(text) <= MAX_STATEMENT and text.isprintable():
+    if len(text) <= MAX_TEXT and text.isprintable():
         change = _read_size(text, config) or _read_mqsc(text, config)
     if change is None or change.statement != text:
         raise UsageError(
@@ -196,9 +195,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     look: str
     state_time: str
     size: int | None
-    forecast: Outlook | None
-    before: Outlook
-    after: Outlook
+    forecast: Expectation | None
+    before: Expectation
+    after: Expectation
 
 
 def alert_of(alerts: Mapping[str, _Alert], alert_id: str, place: str) -> _Alert:
@@ -263,8 +262,8 @@ def propose(
         state_time=answer.time if state.time is None else state.time,
         size=size_of(state),
         forecast=forecast_of(state),
-        before=_outlook(answer.before),
-        after=_outlook(answer.after),
+        before=_expectation(answer.before),
+        after=_expectation(answer.after),
     )
 
 
@@ -301,8 +300,8 @@ def _step(action: Action, step: int | None, config: MessageStoreConfig) -> tuple
     return next(iter(changes.items()))
 
 
-def _outlook(outcome: FillOutcome) -> Outlook:
-    return Outlook(
+def _expectation(outcome: FillOutcome) -> Expectation:
+    return Expectation(
         resource=outcome.resource,
         p10=outcome.p10,
         p50=outcome.p50,
@@ -326,13 +325,13 @@ def size_of(state: StateRecord) -> int | None:
     return None
 
 
-def forecast_of(state: StateRecord) -> Outlook | None:
+def forecast_of(state: StateRecord) -> Expectation | None:
     """Return the forecast of a state for the resource that is full first; None: it has none."""
     first = state.first
     if first is None:
         return None
     times = first.time_to_full_s
-    return Outlook(
+    return Expectation(
         resource=first.resource,
         p10=None if times is None else times.p10,
         p50=None if times is None else times.p50,
@@ -363,7 +362,7 @@ def problem_of(store: str, state: StateRecord | None, alerts: Iterable[AlertReco
 
 
 def changed_since(request: Requested, state: StateRecord, *, is_open: bool) -> str:
-    """Return what is no longer as it was requested; "": nothing.
+    """Return what has changed since the request; "": nothing.
 
     Args:
         state: the last state record of its store.

@@ -26,17 +26,17 @@ AFTER_S = (300, 1800)  # after a result, when its effect is measured
 AHEAD_US = 60_000_000  # by which clocks of machines may differ
 MAX_APPROVERS = 3
 MAX_ACTS = 10_000  # that are kept; beyond it the first are forgotten
-_MAX_TEXT = 500  # characters of a text of people or runners
+MAX_TEXT = 500  # characters of a statement, and of a text of people or runners
 
 Hash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 _Id = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 _Who = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["who"])]
-_Remark = Annotated[str, msgspec.Meta(max_length=_MAX_TEXT)]
-_Statement = Annotated[str, msgspec.Meta(min_length=1, max_length=_MAX_TEXT)]
+Remark = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+_Statement = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TEXT)]
 Value = int | bool | str  # of an attribute
 
 
-class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """The expectation for a store: when it is full."""
 
     resource: str | None
@@ -100,11 +100,11 @@ class Requested(ActChange, frozen=True, kw_only=True, tag_field="change", tag="r
     """Event time of the state of which the effect was predicted."""
     size: Count | None
     """Size of the store in that state: bytes of a structure or of the maximum of a file, pages of a page set."""
-    forecast: Outlook | None
+    forecast: Expectation | None
     """The forecast of that state; null: it has none."""
-    before: Outlook
+    before: Expectation
     """The expectation without it if the traffic continues, as of [what-if](what-if.md)."""
-    after: Outlook
+    after: Expectation
     """The expectation with it, likewise."""
     expires: Time
     """Time from which it is no longer handed over, UTC."""
@@ -132,7 +132,7 @@ class Withdrawn(ActChange, frozen=True, kw_only=True, tag_field="change", tag="w
 class Expired(ActChange, frozen=True, kw_only=True, tag_field="change", tag="expired"):
     """It is not handed over any more."""
 
-    text: _Remark
+    text: Remark
     """The reason."""
 
 
@@ -152,7 +152,7 @@ class Resulted(ActChange, frozen=True, kw_only=True, tag_field="change", tag="re
     """ok: it has run; failed: it has not, or was refused; unknown: it may have run, and is never repeated."""
     who: _Who
     """Who says so: the runner, or a person, verified."""
-    text: _Remark
+    text: Remark
     """Output of the runner, or a remark of the person."""
 
 
@@ -173,7 +173,7 @@ class Measured(ActChange, frozen=True, kw_only=True, tag_field="change", tag="me
     """Probability of full within its horizon; null: there is no forecast."""
     alert: Literal["open", "cleared", "gone"]
     """State of the alert then; gone: the topic has it no more."""
-    done: _Remark | None
+    done: Remark | None
     """The action as the store's events show it; null: they do not show it."""
 
 

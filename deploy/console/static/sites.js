@@ -7,8 +7,7 @@ const MAX_CALM = 12; // cards where nothing needs attention
 let source = null, heard = Date.now(), isOut = false, worst = "";
 
 const storeLink = (line) => `${line.site}/#/store/${encodeURIComponent(line.store)}`;
-const isFull = (line) => line.full.length > 0;
-const isUrgent = (line) => isFull(line) || line.full_in_s !== null || !["", "info"].includes(line.severity);
+const isUrgent = (line) => line.is_full || line.full_in_s !== null || !["", "info"].includes(line.severity);
 
 function siteCard() {
   const name = h("a"), word = h("span", { class: "soft" }), problem = h("p", { class: "wrong" }), counts = h("p", { class: "soft" });
@@ -32,13 +31,13 @@ function storeCard() {
   const severity = chip(), name = h("a"), site = h("span", { class: "soft" }), words = h("b", { class: "big" }), usage = h("p", { class: "soft" });
   const root = h("article", { class: "card" }, h("div", { class: "title" }, h("h3", {}, name), site, severity.root), h("div", { class: "left" }, words), usage);
   return { root: h("li", {}, root), set(line) {
-    const tone = line.severity === "info" ? "" : line.severity || (isFull(line) ? "full" : line.full_in_s === null ? "" : "warning");
+    const tone = line.severity === "info" ? "" : line.severity || (line.is_full ? "full" : line.full_in_s === null ? "" : "warning");
     setText(name, `${line.site} ${line.store}`);
     setAttribute(name, "href", storeLink(line));
     setText(site, kindOf(line.kind));
-    severity.set(tone, line.severity || isFull(line) ? null : "forecast");
+    severity.set(tone, line.severity || line.is_full ? null : "forecast");
     setAttribute(root, "data-severity", tone || null);
-    setText(words, isFull(line) ? "Full now" : line.full_in_s === null ? "" : `Full in ${span(line.full_in_s)}`);
+    setText(words, line.is_full ? "Full now" : line.full_in_s === null ? "" : `Full in ${span(line.full_in_s)}`);
     words.hidden = !words.textContent;
     setText(usage, line.resource ? `${line.resource}: ${percent(line.pct)}` : line.not_known || "no usage known");
   } };
@@ -46,7 +45,7 @@ function storeCard() {
 
 function take({ meta, sites, stores }) {
   heard = Date.now();
-  const lines = stores.filter(isUrgent), lost = sites.filter((site) => site.problem), full = lines.filter(isFull);
+  const lines = stores.filter(isUrgent), lost = sites.filter((site) => site.problem), full = lines.filter((line) => line.is_full);
   setText(byId("who"), meta.who ? `${meta.who}, ${meta.role}` : "");
   byId("sign-out").hidden = !meta.who || meta.sign_in !== "login";
   reconcile(byId("sites"), sites, (site) => site.name, siteCard, (view, site) => view.set(site));

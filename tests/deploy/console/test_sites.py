@@ -67,7 +67,7 @@ def content(sites: SitesModel) -> dict[str, Any]:
 def test_what_is_full_comes_first_whichever_site_it_is_of() -> None:
     stores = content(SitesModel({"test": named(used=9_900), "prod": busy()}))["stores"]
     assert [(own["site"], own["store"]) for own in stores[:2]] == [("prod", FULL), ("prod", "QSG2/APP000")]
-    assert stores[0]["full"] == ["pages"] and stores[1]["full_in_s"] == 600.0
+    assert stores[0]["is_full"] is True and stores[1]["full_in_s"] == 600.0
     assert [own["site"] for own in stores[:5]] == ["prod"] * 4 + ["test"]  # by usage, where nothing fills
     assert len(stores) == MAX_LINES
     assert (stores[4]["resource"], stores[4]["pct"]) == ("pages", 99.0)

@@ -568,7 +568,7 @@ def test_an_event_has_the_word_and_the_time_of_the_alert(estate: Estate, opened:
         (word(None, "useful"), "bad-attributes", "opened: "),
         (word(NOON, "useful", who="ann"), "bad-attributes", "expected: opened, word"),
         ({"store": "CF01"} | word(NOON, "useful"), "bad-attributes", "expected: a store of messages"),
-        ({"store": "X"} | word(NOON, "useful"), "unknown-store", "expected: one of messages"),
+        ({"store": "X"} | word(NOON, "useful"), "unknown-store", 'there is no store "X"; expected: CF01'),
         ({}, "missing-field", "attributes is missing, which NOTE needs"),
     ],
 )
