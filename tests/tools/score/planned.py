@@ -43,7 +43,7 @@ NIGHTS_OF_STORE = 60
 _WORDS = 10  # that are said of a store's pages
 _WRONG = 0.1  # share of them
 _FILLINGS = 0.15  # share of the nights
-NIGHTS = 12  # of each kind
+NIGHTS = 40  # of each kind
 ENTRIES = 16_700  # about that many messages of LENGTH fill the store
 LENGTH = 800
 SIZE = "36M"
@@ -279,13 +279,16 @@ def table(measured: Mapping[str, list[tuple[Played, Played]]]) -> str:
         _row("said before they begin that they do not fit", fills, lambda night: night.unfit),
     ]
     for kind in KINDS[2:]:
-        pairs = [(before, after) for before, after in measured[kind] if before.page is not None]
-        later = [np.inf if after.page is None else after.page - (before.page or 0.0) for before, after in pairs]
-        late = sum(minutes > _LATER for minutes in later)
-        latest = max(later, default=0.0)
+        nights = measured[kind]
+        paged = [(before.page, after.page) for before, after in nights if before.page is not None]
+        later = [np.inf if after is None else after - before for before, after in paged]
+        in_time = [sum(night.is_in_time for night in own) for own in zip(*nights, strict=True)]
+        filled = sum(before.full is not None for before, _ in nights)
         rows.append(
-            f"| {len(pairs)} paged without a plan, the plan wrong: {kind} | | {late} more than {_LATER} min later,"
-            f" at most {latest:.0f} min |"
+            f"| {filled} fillings beside a wrong plan, {kind}: paged {_IN_TIME} min before full"
+            f" | {in_time[0]} | {in_time[1]};"
+            f" {sum(minutes > _LATER for minutes in later)} of {len(paged)} pages more than {_LATER} min later,"
+            f" at most {max(later, default=0.0):.0f} min |"
         )
     return "\n".join(rows) + f"\n\n`{COMMAND}` measures it.\n"
 

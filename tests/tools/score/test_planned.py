@@ -48,11 +48,10 @@ def test_the_table_counts_nights_without_a_plan_and_with_it() -> None:
     assert lines[2] == "| 2 jobs that fit: nights with a page | 1 | 1 |"
     assert lines[4] == "| 2 jobs that fill the store: paged 10 min before full | 0 | 1 |"
     assert lines[5] == "| said before they begin that they do not fit | 0 | 1 |"
-    assert (
-        lines[6] == "| 1 paged without a plan, the plan wrong: not run | | 0 more than 2 min later, at most -25 min |"
-    )
+    wrong = "| 1 fillings beside a wrong plan, not run: paged 10 min before full |"
+    assert lines[6] == f"{wrong} 0 | 1; 0 of 1 pages more than 2 min later, at most -25 min |"
     measured["not run"] = [(EARLY, UNPAGED)]
-    assert "1 more than 2 min later, at most inf min" in table(measured)
+    assert "1 of 1 pages more than 2 min later, at most inf min" in table(measured)
 
 
 def test_a_job_that_does_not_fit_is_said_before_it_begins(estate: Estate) -> None:
