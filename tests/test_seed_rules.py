@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cases.scripts import STORES, scripts_of
+
 ROOT = Path(__file__).resolve().parents[1]
 SEEDS = ROOT.parent / "shared" / "seeds"
 PAGE = (ROOT / "docs" / "seed-rules.md").read_text(encoding="utf-8")
@@ -111,8 +113,10 @@ def test_functions_that_are_named_exist(dotted):
 
 @pytest.mark.parametrize("node", NAMED_TESTS)
 def test_tests_that_are_named_exist(node):
-    file, _, name = node.partition("::")
+    file, _, words = node.partition("::")
+    name, _, case = words.removesuffix("]").partition("[")
     assert name.startswith("test_") and name in defined_in(ROOT / file), node
+    assert not case or case in {script.name for script in scripts_of(*STORES.glob("*.events"))}, node
 
 
 # --- held to the documents -------------------------------------------------------------------------------------------

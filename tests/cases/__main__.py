@@ -1,4 +1,4 @@
-"""`python -m tests.cases FOLDER`: write what comes out of a case today, to be read before it is committed."""
+"""`python -m tests.cases PATH`: write what comes out of a case or a file of scripts; read it before you commit it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import sys
 from pathlib import Path
 
 from tests.cases import write
+from tests.cases.scripts import written
 
-for folder in map(Path, sys.argv[1:]):
-    write(folder.resolve())
-    for name in ("events", "complaints"):
-        if (folder / name).exists():
-            print(f"--- {folder / name}\n{(folder / name).read_text(encoding='utf-8')}", end="")
+for path in (Path(name).resolve() for name in sys.argv[1:]):
+    if path.is_file():
+        path.write_text(written(path), encoding="utf-8")
+        continue
+    write(path)
+    for own in (path / "events", path / "complaints"):
+        if own.exists():
+            print(f"--- {own}\n{own.read_text(encoding='utf-8')}", end="")
