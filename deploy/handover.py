@@ -72,7 +72,7 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log(Protocol):
-    """The topics that are read and written, as of `streams.kafka.acts.ActLog`."""
+    """The topics that are read and written, as of `streams.kafka.notes.ActLog`."""
 
     def read(self) -> Acts:
         """Return the requests."""

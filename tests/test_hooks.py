@@ -32,7 +32,7 @@ def test_each_hook_is_on_the_page_and_in_the_example():
     project = (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
     assert all(f'[project.entry-points."{group}"]' in project for group in GROUPS)
     used = {path.name for path in (ROOT / "twin").rglob("*.py") if "WithAdded(" in path.read_text(encoding="utf-8")}
-    assert used == {"hooks.py", "protocol.py", "scenario.py"}, "and deploy/options/sinks.py"
+    assert used == {"hooks.py", "protocol.py", "scenario.py"}, "and deploy/options/common.py"
 
 
 @pytest.mark.parametrize(

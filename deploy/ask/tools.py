@@ -12,8 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deploy.ask.data import Reply, as_data
-from deploy.ask.pages import excerpt, search
+from deploy.ask.data import Reply, as_data, excerpt, search
 from deploy.ask.replies import (
     ActionLine,
     AdviceReply,

@@ -79,7 +79,7 @@ def _recorded(source: MomentSource, estate: Estate, alert_id: str, action: str, 
 def _of_topics(
     kafka: KafkaOptions, source: MomentSource, estate: Estate, alert_id: str, action: str, step: int | None
 ) -> Proposal:
-    from streams.kafka.acts import ActLog
+    from streams.kafka.notes import ActLog
     from streams.kafka.topics import Topics
 
     configure_logging(level="warning")

@@ -11,8 +11,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 
 from deploy.bridge import AlertCommand
-from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, parse_zone
-from deploy.options.sinks import open_sink
+from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, open_sink, parse_zone
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from deploy.show.document import ZONE
 from streams.host.signals import StopRequestedError, raise_on_stop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -9,9 +10,11 @@ from cyclopts import Parameter
 
 from deploy.options.common import Flag, open_estate
 from deploy.options.files import EstateFile, InputFile
-from deploy.show.comparison import comparison_markdown
+from deploy.show.document import site_time
 from deploy.show.progress import show_progress
+from twin.reporting.comparison import ComparedNight, StoreNight
 from twin.reporting.comparison import compare as compare_estates
+from twin.units import as_count
 
 
 def compare(
@@ -40,3 +43,53 @@ def compare(
         print(msgspec.json.encode(nights).decode())
     else:
         print(comparison_markdown(nights, (old.name, new.name)), end="")
+
+
+_ABSENT = "not of this estate"
+
+
+def comparison_markdown(nights: Sequence[ComparedNight], names: tuple[str, str]) -> str:
+    """Return a heading and a table for each night: a row for each fact of the stores that change.
+
+    Args:
+        nights: the nights.
+        names: names of the estates, as columns.
+    """
+    old, new = names if names[0] != names[1] else ("before", "after")
+    return "\n".join(_night(night, old, new) for night in nights)
+
+
+def _night(night: ComparedNight, old: str, new: str) -> str:
+    lines = [f"### {night.recording}", ""]
+    if night.changed:
+        lines += [f"| store | | {old} | {new} |", "| --- | --- | ---: | ---: |"]
+        for store, sides in night.changed.items():
+            for place, (fact, text) in enumerate(_FACTS.items()):
+                before, after = (_ABSENT if side is None else text(side) for side in sides)
+                marked = after if before == after else f"**{after}**"
+                lines.append(f"| {store if place == 0 else ''} | {fact} | {before} | {marked} |")
+        lines.append("")
+    same = [store for store in night.stores if store not in night.changed]
+    if same:
+        lines += [f"The same under both: {', '.join(same)}.", ""]
+    if any(night.dead_letters):
+        first, second = (as_count(number, "event") for number in night.dead_letters)
+        lines += [f"Refused: {first} by {old}, {second} by {new}.", ""]
+    return "\n".join(lines)
+
+
+def _moment(time: int | None) -> str:
+    return "none" if time is None else site_time(time)
+
+
+def _head_room(side: StoreNight) -> str:
+    return "not known" if side.head_room_pct is None else f"{side.head_room_pct:.1f} % of {side.fullest}"
+
+
+_FACTS: dict[str, Callable[[StoreNight], str]] = {
+    "alerts opened": lambda side: f"{side.alerts:,}",
+    "first page": lambda side: _moment(side.first_page),
+    "puts refused": lambda side: f"{side.refused:,}",
+    "first put refused": lambda side: _moment(side.first_full),
+    "lowest head room": _head_room,
+}

@@ -15,9 +15,8 @@ from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import ConsoleServer, Listen, Site
 from deploy.console.sites import SitesModel
 from deploy.options.common import Flag, KafkaOptions, open_estate, parse_zone
-from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SitesOptions, SiteSource, SourceOptions
+from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SignInOptions, SitesOptions, SiteSource, SourceOptions
 from deploy.options.files import InputFile
-from deploy.options.identity import SignInOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
 from streams.host.signals import StopRequestedError, raise_on_stop
@@ -133,7 +132,7 @@ def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
 def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
     """Return what takes requests of changes of a job's stores."""
     from deploy.console.acts import ActDesk
-    from streams.kafka.acts import ActLog
+    from streams.kafka.notes import ActLog
 
     return ActDesk(ActLog(kafka.client(), Topics(kafka.topic_prefix)), past, actions)
 

@@ -10,9 +10,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from deploy.options.common import Flag, open_estate
+from deploy.options.common import Flag, open_estate, open_sink
 from deploy.options.files import EstateFile, InputFile, OutputOrHyphen
-from deploy.options.sinks import open_sink
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import print_refusals, print_usage, reject_text, replayed_summary
 from twin.errors import MqtwinError

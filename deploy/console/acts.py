@@ -17,7 +17,7 @@ import msgspec
 
 from deploy.console.answers import Answers, converted
 from deploy.show.acts import ActView
-from streams.kafka.acts import ActLog
+from streams.kafka.notes import ActLog
 from twin.errors import UsageError
 from twin.estate.errors import show
 from twin.planning.allowed import Allow, Allowed, read_allowed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from datetime import tzinfo
@@ -18,6 +19,8 @@ from deploy.show.document import ZONE
 from deploy.show.terminal import command_line, print_warnings, printable
 from streams.kafka.settings import foreign_settings, read_kafka_file
 from twin.errors import UsageError
+from twin.hooks import SINKS, WithAdded
+from twin.records import AlertRecord
 from twin.units import event_time, zone_of
 
 if TYPE_CHECKING:
@@ -180,3 +183,27 @@ def record_events(kafka: KafkaOptions, folder: Path) -> Path:
 
 def _warn(text: str) -> None:
     print(printable(f"mqtwin: warning: {text}"), file=sys.stderr)
+
+
+Sink = Callable[[str], AbstractContextManager[Callable[[AlertRecord], object]]]
+
+
+def _check(sink: Sink) -> str:
+    return "" if callable(sink) else "a function of a text that returns a context manager"
+
+
+ADDED_SINKS: WithAdded[Sink] = WithAdded(SINKS, {}, _check)
+
+
+@contextmanager
+def open_sink(words: str | None) -> Iterator[Callable[[AlertRecord], object]]:
+    """Yield what takes each alert record. words: NAME or NAME:TEXT; None: nothing does. UsageError: no such sink."""
+    if words is None:
+        yield lambda _: None
+        return
+    name, _, text = words.partition(":")
+    if name not in ADDED_SINKS:
+        there_are = ", ".join(ADDED_SINKS) or "one that a distribution adds, docs/hooks.md: none is installed"
+        raise UsageError(f"--sink {name}: no such sink; expected: {there_are}")
+    with ADDED_SINKS[name](text) as deliver:
+        yield deliver

@@ -1,4 +1,4 @@
-"""Notes of people on alerts: written to a topic of their own, which the job never reads.
+"""Notes of people on alerts, and their requests of changes: each in a topic of its own, which the job never reads.
 
 So alerts and states stay functions of the events. Whoever writes a note checks it against the alerts topic first. What
 a page was worth reaches its store as a NOTE event besides.
@@ -6,6 +6,7 @@ a page was worth reaches its store as a NOTE event besides.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -14,12 +15,25 @@ import structlog
 
 from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import CONNECT_SECONDS, deliver
+from streams.kafka.latest import Latest
 from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topic_reader import read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.errors import UsageError
+from twin.errors import MqtwinError, UsageError
 from twin.events import JSON
-from twin.records import ACTED, Note, NotedAlert, event_of, read_alert_record, read_note
+from twin.records import (
+    ACTED,
+    ActRecord,
+    Acts,
+    AlertRecord,
+    Note,
+    NotedAlert,
+    StateRecord,
+    event_of,
+    read_act,
+    read_alert_record,
+    read_note,
+)
 
 _DELIVERY_SECONDS = 15.0
 _SETTINGS = {"enable.idempotence": True, "linger.ms": 0, "delivery.timeout.ms": int(1000 * _DELIVERY_SECONDS)}
@@ -100,3 +114,46 @@ def read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T]) 
         own = guard.take(record, value_of)
         if own is not None:
             yield own
+
+
+class ActLog:
+    """The topic of requested changes, and what the job says beside it. Several threads may call its methods.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: names of the topics.
+
+    Each method raises UsageError where the user may not read or write a topic, and MqtwinError where no Kafka answers.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topics: Topics) -> None:
+        self._kafka, self._topics = kafka, topics
+        self.lock = threading.RLock()  # of one who reads, decides and writes
+
+    # The order of the topic decides: it has one partition, and whoever writes reads it to its end before and, where two
+    # may write at the same time, again behind it.
+
+    def read(self) -> Acts:
+        """Return the requests up to the present end of the topic; none where it does not exist."""
+        acts = Acts()
+        for record in read_all(self._kafka, self._topics.acts, read_act):
+            acts.take(record)
+        return acts
+
+    def write(self, record: ActRecord) -> Acts:
+        """Write a record, and return the requests once it is delivered. MqtwinError: it is not, or changes nothing."""
+        write_one(self._kafka, self._topics, self._topics.acts, record.id, msgspec.json.encode(record))
+        acts = self.read()
+        if not acts.has(record):
+            raise MqtwinError(f"request {record.id}: another record came first; expected: read it again")
+        return acts
+
+    def present(self) -> tuple[dict[str, StateRecord], dict[str, AlertRecord]]:
+        """Return the last state of each store, and the open alerts by id."""
+        latest = Latest(self._topics)
+        for topic in (self._topics.state, self._topics.alerts):
+            for record in read_to_end(self._kafka, topic):
+                latest.apply(record)
+        states = {store: entry.state for store, entry in latest.states.items()}
+        alerts = {key: entry.alert for key, entry in latest.alerts.items()}  # those cleared lately, too
+        return states, alerts

@@ -7,19 +7,24 @@ holds from the record, as from a measurement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from confluent_kafka import Message
 
-from streams.kafka.event_range import events_until
+from kernels.layout import NEVER
+from streams.kafka.clients import content_type_of
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import EventReader, TopicReader, read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import JSON, Decoder, Event, content_type
+from twin.events import JSON, Decoded, Decoder, Event, content_type
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
@@ -27,6 +32,80 @@ from twin.playback.verdicts import Latency
 from twin.records import StateRecord, read_state_record
 from twin.stores.open import Twin
 from twin.units import as_seconds
+
+LATER_EVENTS = 10_000  # in a row in a partition, all later than the time: none before it is expected behind them
+MAX_WAITING = 200_000  # records that wait for those of other partitions, about 100 MB
+
+
+def events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterator[Decoded]:
+    """Yield the events up to a time, from where a reader has started; those of a partition are in its order.
+
+    A partition is read until a record ends `LATER_EVENTS` later events in a row, so that what is read depends on the
+    records alone.
+    """
+    for _, decoded, _ in _read_until(time_us, reader, decoder):
+        yield decoded.until(time_us)
+
+
+def merged_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterator[list[Message]]:
+    """Yield the records of `events_until` by time, without changing the order within a partition.
+
+    A client gets the records of one partition after those of another. Those of a partition that is ahead wait here;
+    when they are too many, it is not read until the others have come after it.
+    """
+    latest = dict.fromkeys(reader.ranges, NEVER)  # latest event time by partition
+    waiting: list[tuple[int, int, int, Message]] = []  # time, partition, offset
+    for messages, _, times in _read_until(time_us, reader, decoder):
+        for message, time in zip(messages, times, strict=True):
+            partition = message.partition() or 0
+            latest[partition] = max(latest[partition], time)
+            waiting.append((latest[partition], partition, message.offset() or 0, message))
+        bound = min((latest[partition] for partition in reader.unread), default=-NEVER)
+        ahead = {partition for partition in reader.unread if latest[partition] > bound}
+        reader.hold(ahead if len(waiting) > MAX_WAITING else set())
+        ready = sorted((entry for entry in waiting if entry[0] <= bound), key=itemgetter(0, 1, 2))
+        waiting = [entry for entry in waiting if entry[0] > bound]
+        if ready:
+            yield [message for *_, message in ready]
+    if waiting:
+        yield [message for *_, message in sorted(waiting, key=itemgetter(0, 1, 2))]
+
+
+def _read_until(
+    time_us: int, reader: EventReader, decoder: Decoder
+) -> Iterator[tuple[list[Message], Decoded, list[int]]]:
+    """Yield what `read_until` does, and the latest event time of each record."""
+    later: Counter[int] = Counter()  # later events in a row, by partition
+    while not reader.is_at_end:
+        messages = reader.read()
+        if not messages:
+            continue
+        decoded = decoder.records([item.value() for item in messages], [content_type_of(item) for item in messages])
+        times = np.full(len(messages), NEVER)
+        np.maximum.at(times, decoded.record, decoded.events["time"])
+        is_needed = _needed(messages, decoded, time_us, later, reader)
+        needed = [message for message, is_own in zip(messages, is_needed.tolist(), strict=True) if is_own]
+        yield needed, decoded.take(np.flatnonzero(is_needed[decoded.record])), times[is_needed].tolist()
+
+
+def _needed(
+    messages: Sequence[Message], decoded: Decoded, time_us: int, later: Counter[int], reader: EventReader
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return bool[n], True for the records that are read, and end the partitions that are past the time."""
+    events = np.bincount(decoded.record, minlength=len(messages)).tolist()
+    is_early = decoded.events["time"] <= time_us
+    early = np.bincount(decoded.record[is_early], minlength=len(messages)).tolist()
+    is_needed = np.ones(len(messages), np.bool_)
+    for place, message in enumerate(messages):
+        partition = message.partition() or 0
+        if later[partition] >= LATER_EVENTS:
+            is_needed[place] = False
+            continue
+        later[partition] = 0 if early[place] else later[partition] + events[place]
+        if later[partition] >= LATER_EVENTS:
+            reader.finish(partition)
+    return is_needed
+
 
 MAX_LATE_RECORDS = 100_000  # of a partition, whose delays are looked at
 _READ_SECONDS = 0.5

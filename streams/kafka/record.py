@@ -25,7 +25,7 @@ from confluent_kafka import Message
 
 from streams.kafka.admin import admin_client, topic_id
 from streams.kafka.clients import content_type_of
-from streams.kafka.event_range import merged_until
+from streams.kafka.present import merged_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends

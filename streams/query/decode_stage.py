@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from streams import seams
 from streams.kafka.dead_letters import DeadLetter
 from streams.plan import PackedPlan, Plan
-from streams.query.buckets import Buckets
 from streams.query.report_records import ReadMark, ReportError, pack_reports, read_record
 from streams.query.rows import (
     BEHIND,
@@ -32,6 +31,7 @@ from streams.query.rows import (
     REPORT,
     SPANS,
     VALUE_PIECE_BYTES,
+    Buckets,
     Item,
     StoreSpans,
     pack_items,

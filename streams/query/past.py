@@ -17,7 +17,7 @@ from streams.checkpoint.local_files import LocalFolder
 from streams.checkpoint.manifest import EventOffsets, Manifest, Stretch, read_manifest, stretches_from
 from streams.checkpoint.snapshots import Snapshot, list_snapshots
 from streams.kafka.admin import topic_id
-from streams.kafka.event_range import events_until
+from streams.kafka.present import events_until
 from streams.kafka.record import record_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics

@@ -24,8 +24,8 @@ import pytest
 from deploy.bridge import Command
 from deploy.cli import main
 from deploy.handover import Runner
-from streams.kafka.acts import ActLog
 from streams.kafka.admin import _topic_settings, admin_client, prepare_topics
+from streams.kafka.notes import ActLog
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import PATIENCE, everything, send
 from tests.support.asked_acts import actions

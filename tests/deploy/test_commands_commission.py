@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from deploy.cli import main
-from deploy.show.commission import commission_document
+from deploy.commands.commission import commission_document
 from deploy.show.page import page as html_page
 from streams.kafka.present import read_latency, read_lateness
 from streams.kafka.topics import Topics

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from deploy.cli import main
+from deploy.commands.tune import tuning_document
 from deploy.show.document import Code, Table
-from deploy.show.tuning import tuning_document
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from twin.reporting.tuning import STRAIGHT, THRESHOLD, TunedCaller, TunedNight, Tuning
 

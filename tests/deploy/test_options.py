@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import pytest
 
-from deploy.cli import main
-from deploy.options.renamed import RENAMED, with_new_names
+from deploy.cli import RENAMED, main, with_new_names
 from docs.make_commands import arguments, commands
 
 # Several names whose help begins alike, and why they are not one option.

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.query import buckets
-from streams.query.buckets import Buckets, spark_hash
+from streams.query import rows
+from streams.query.rows import Buckets, spark_hash
 from twin.errors import MqtwinError
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
@@ -33,7 +33,7 @@ def test_the_hash_is_sparks(text: str, number: int) -> None:
 @given(st.sets(names, min_size=1, max_size=60), st.integers(1, 9), st.integers(1, 20))
 def test_a_bucket_has_stores_of_its_own_partition_only(stores: set[str], partitions: int, each: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(buckets, "STORES", each)
+        patch.setattr(rows, "BUCKET_STORES", each)
         own = Buckets(stores, partitions)
     keys = {own.key_of(store) for store in stores}
     assert len(keys) <= partitions * (1 + len(stores) // (partitions * each))
@@ -54,7 +54,7 @@ def test_a_thousand_stores_are_spread_over_few_buckets() -> None:
     own = Buckets(stores, 2)
     sizes = [sum(own.key_of(store) == key for store in stores) for key in {own.key_of(store) for store in stores}]
     assert len(sizes) == 4
-    assert max(sizes) < 2 * buckets.STORES
+    assert max(sizes) < 2 * rows.BUCKET_STORES
 
 
 def test_a_bucket_in_another_partition_is_an_error() -> None:

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streams.query import decode_stage
-from streams.query.buckets import spark_hash
 from streams.query.decode_stage import decode_task, open_buckets, whole_records
-from streams.query.rows import BLOCK_ROWS, ITEMS_PIECE_BYTES, VALUE_PIECE_BYTES, unpack_items
+from streams.query.rows import BLOCK_ROWS, ITEMS_PIECE_BYTES, VALUE_PIECE_BYTES, spark_hash, unpack_items
 from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, new_tester, of_topic, plan, put, rows
 from tests.streams.stage_help import shuffled as after_shuffle
 from tests.twin.events.poison import nulls

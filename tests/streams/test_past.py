@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.kafka import event_range
-from streams.kafka.event_range import events_until, merged_until
+from streams.kafka import present
+from streams.kafka.present import events_until, merged_until
 from tests.streams.past_help import MemoryJob, MemoryReader, lines
 from tests.support.profile import examples
 from tests.support.shared import FILES, START_US, shared_estate
@@ -264,7 +264,7 @@ def topic_of(*times: list[int]) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
 def test_a_partition_is_read_until_enough_later_events(estate: Estate, monkeypatch: pytest.MonkeyPatch, at_once: int):
-    monkeypatch.setattr(event_range, "LATER_EVENTS", 4)
+    monkeypatch.setattr(present, "LATER_EVENTS", 4)
     reader = MemoryReader(topic_of([1, 9, 9, 2, 9, 9, 9, 9, 3, *[9] * 50], [5, 6]), at_once)
     reader.start()
     times = [
@@ -287,7 +287,7 @@ def test_partitions_are_merged_by_time_and_keep_their_order(
     reader = MemoryReader(topic_of(first, second), at_once)
     reader.start()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_range, "MAX_WAITING", waiting)
+        patch.setattr(present, "MAX_WAITING", waiting)
         places = [
             (own.partition(), own.offset()) for group in merged_until(2**62, reader, Decoder(estate)) for own in group
         ]

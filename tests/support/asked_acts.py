@@ -119,7 +119,7 @@ def approval(asked: Requested, who: str = "bob", now: int = NOW + 60_000_000, **
 
 
 class MemoryLog:
-    """The acts topic in memory, with what the job says, as `streams.kafka.acts.ActLog`.
+    """The acts topic in memory, with what the job says, as `streams.kafka.notes.ActLog`.
 
     Attributes:
         records: the records.

@@ -25,7 +25,7 @@ from twin.events import Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.console import RUNMQSC, ConsoleReader, Message
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
-from twin.feeds.log_texts import texts_of
+from twin.feeds.log_texts import BEGUN, STARTED, STARTING, STOPPING, Restarts, texts_of
 from twin.feeds.mqsc_objects import MqscObjects, has_pair, pairs
 from twin.feeds.names import (
     CommandPrefixes,
@@ -36,7 +36,6 @@ from twin.feeds.names import (
     without_prefix,
 )
 from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
-from twin.feeds.restarts import BEGUN, STARTED, STARTING, STOPPING, Restarts
 from twin.feeds.streams import partition_of
 from twin.listings import file_lines, has_lines, log_lines
 from twin.units import as_count, as_datetime, as_text, parse_size
