@@ -2,8 +2,10 @@
 
 `feeds/FORMAT/NAME/` has the files of a site, `in` or `in1`, `in2` in their order, and what a feed makes of them:
 `events`, a line each in order of time, and `complaints`, with what else is said of the files. Where the data lack
-facts, `options` has them, the fields of `FeedOptions` in TOML; `estate.toml` stands in the folder, or in one above it.
-A case may have `facts`: what the files show of the estate. `python -m tests.cases FOLDER` writes what comes out today.
+facts, `options` has them, the fields of `FeedOptions` in TOML; these and `estate.toml` stand in the folder, or in one
+above it. A case may have `facts`: what the files show of the estate. An `in` that begins with `= ` is a recording of
+the REST interface: `= 12:00:30` begins a round, `> QM01 DISPLAY CFSTRUCT(*) ALL` is a request, a second after the one
+before, and the lines below it are its answer. `python -m tests.cases FOLDER` writes what comes out today.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 from collections.abc import Iterable, Iterator
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,13 +40,29 @@ def folders() -> list[Path]:
 def pages_of(folder: Path) -> list[Page]:
     """Return the files of a case."""
     files = sorted(folder.glob("in*"))
+    if len(files) == 1 and files[0].read_bytes().startswith(b"= "):
+        return [page for text in files[0].read_text(encoding="utf-8").split("\n= ") for page in _round_of(text)]
     return [Page(path.read_bytes(), path.name, NOON + number * STEP) for number, path in enumerate(files)]
+
+
+def _round_of(text: str) -> Iterator[Page]:
+    """Yield the pages of a round: its time, then requests with their answers."""
+    clock, *asked = text.removeprefix("= ").strip().split("\n> ")
+    start = int(datetime.fromisoformat(f"2026-11-20T{clock}Z").timestamp()) * 1_000_000
+    for number, exchange in enumerate(asked):
+        words, _, answer = exchange.partition("\n")
+        qmgr, _, command = words.partition(" ")
+        headers = {"mqweb.round": str(start), "mqweb.command": command, "mqweb.qmgr": qmgr}
+        if number == len(asked) - 1:
+            headers["mqweb.last"] = "1"
+        url = f"https://mqweb.site:9443/ibmmq/rest/v3/admin/action/qmgr/{qmgr}/mqsc"
+        yield Page(answer.encode(), url, start + number * 1_000_000, headers)
 
 
 def options_of(folder: Path) -> FeedOptions:
     """Return the facts that a case adds to its files."""
-    path = folder / "options"
-    values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path = next((own / "options" for own in (folder, folder.parent) if (own / "options").exists()), None)
+    values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
     if "zone" in values:
         zone = str(values["zone"])
         hours = zone.removeprefix("UTC")

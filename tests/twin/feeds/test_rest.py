@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.profile import examples
 from tests.twin.feeds import rounds
 from tests.twin.feeds.read import read
-from tests.twin.feeds.rounds import NOON, SECOND, body, pages, status, structure, structure_status, text_body
+from tests.twin.feeds.rounds import NOON, SECOND, body, pages, status, structure, structure_status
 from tests.twin.feeds.samples import REST
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, Page, make_feed
@@ -119,61 +119,6 @@ class TestRest:
 
 
 class TestRounds:
-    def test_a_round_is_one_measurement_a_store(self, site):
-        reader = Reader(site)
-        structure_event, page_set_event = sorted(reader.read(rounds.LEVELS), key=lambda event: -event["time"])
-        assert page_set_event == {
-            "time": NOON + 3 * SECOND,
-            "qmgr": "QM01",
-            "op": "MEASURE",
-            "store": "QM01/PS04",
-            "measured": {
-                **PAGE_SET,
-                "messages": 5,
-                "queues": [
-                    {
-                        "name": "LOCAL",
-                        "depth": 5,
-                        "getters": 1,
-                        "putters": 0,
-                        "uncommitted": 0,
-                        "oldest_s": 17,
-                        "last_get": "2026-11-20T11:30:00.000000Z",
-                        "last_put": LAST_PUT,
-                    }
-                ],
-                "asked": ["QM01"],
-            },
-        }
-        assert structure_event == {
-            "time": NOON + 5 * SECOND,
-            "qmgr": "QM02",
-            "op": "MEASURE",
-            "store": "QSG1/APP1",
-            "measured": {
-                "ents_max": 14599,
-                "ents_used": 6372,
-                "size": 1 << 30,
-                "usage_pct": 17,
-                "smds": {"QM01": {"blocks_total": 9999, "blocks_used": 13, "messages": 123}},
-                "messages": 12,
-                "queues": [
-                    {
-                        "name": "ORDERS",
-                        "depth": 12,
-                        "getters": 0,
-                        "putters": 3,
-                        "uncommitted": 0,
-                        "oldest_s": 18,
-                        "last_get": "2026-11-20T11:45:00.000000Z",
-                        "last_put": LAST_PUT,
-                    }
-                ],
-                "asked": ["QM01", "QM02"],
-            },
-        }
-        assert not reader.intake.counts
-
     def test_nothing_is_measured_before_the_last_page(self, site):
         reader = Reader(site)
         assert reader.read(rounds.LEVELS, is_last=False) == []
@@ -239,78 +184,6 @@ class TestReasons:
 
 
 class TestHandles:
-    def test_handles_are_the_sum_over_the_members_and_times_the_latest(self, site):
-        first = {"ipprocs": 1, "opprocs": 2, "lgettime": "11.58.00", "curdepth": 9}
-        second = {"ipprocs": 2, "opprocs": 0, "lgettime": "", "curdepth": 11, "msgage": ""}
-        events = Reader(site).read(of_queues(("QM01", first), ("QM02", second)))
-        assert queues_of(events)["ORDERS"] == {
-            "name": "ORDERS",
-            "depth": 11,
-            "getters": 3,
-            "putters": 2,
-            "uncommitted": 0,
-            "oldest_s": 17,
-            "last_get": "2026-11-20T11:58:00.000000Z",
-            "last_put": LAST_PUT,
-        }
-
-    @pytest.mark.parametrize("second", [(), [("QM02", None)]])
-    def test_without_a_member_a_sum_of_0_is_not_known(self, site, second):
-        reader = Reader(site)
-        events = reader.read(of_queues(("QM01", {"opprocs": 4}), *second))
-        orders = queues_of(events)["ORDERS"]
-        assert orders["putters"] == 4
-        assert not {"getters", "uncommitted"} & orders.keys()
-        assert events[0]["measured"]["asked"] == ["QM01"]
-        [text] = reader.complaints("no-answer")
-        assert text.startswith(
-            "no answer of QM02 to DISPLAY QSTATUS; of QSG1 QM01 answered; expected: an answer of each"
-        )
-
-    def test_a_member_that_does_not_answer_is_one_complaint_until_it_answers_again(self, site):
-        reader = Reader(site)
-        both, alone = of_queues(("QM01", {}), ("QM02", {})), of_queues(("QM01", {}))
-        for number, answers in enumerate((both, alone, alone, both, alone)):
-            reader.read(answers, start=NOON + number * 30 * SECOND)
-        assert reader.intake.counts == {"no-answer": 2}
-
-    def test_a_round_that_does_not_ask_for_queues_misses_nobody(self, site):
-        reader = Reader(site)
-        reader.read(rounds.DEFINITIONS)
-        assert not reader.intake.counts
-
-    def test_an_answer_that_failed_in_part_counts_for_what_it_shows(self, site):
-        reader = Reader(site)
-        answers = [("QM01", rounds.QUEUES, body(status(), reason=3008)), *of_queues(("QM02", {}))]
-        assert queues_of(reader.read(answers))["ORDERS"]["getters"] == 0
-        assert reader.intake.counts == {"command-failed": 1}
-
-    @pytest.mark.parametrize(("uncom", "number"), [("NO", 0), ("YES", None), (3, 3), ("4", 4), ("", None), (-1, None)])
-    def test_uncommitted_is_a_number_where_it_is_shown(self, site, uncom, number):
-        page = body(status("INVOICES", qsgdisp="", curfsize=1, curmaxfs=2088960, uncom=uncom))
-        events = Reader(site).read([("QMD1", rounds.QUEUES, page)])
-        assert queues_of(events)["INVOICES"].get("uncommitted") == number
-        assert events[0]["measured"]["file_bytes"] == 1 << 20
-
-    @pytest.mark.parametrize("text", ["", " ", "-1"])
-    def test_blank_and_minus_1_are_not_known(self, site, text):
-        words = ("ipprocs", "opprocs", "msgage", "lgetdate", "lgettime", "lputdate", "lputtime", "uncom")
-        events = Reader(site).read(of_queues(("QM01", dict.fromkeys(words, text))))
-        assert queues_of(events).get("ORDERS", {"name": "ORDERS", "depth": 12}) == {"name": "ORDERS", "depth": 12}
-        assert events[0]["measured"]["messages"] == 12
-
-    def test_what_is_no_count_or_time_is_a_complaint_and_the_depth_counts(self, site):
-        for odd in ({"ipprocs": "many"}, {"opprocs": 1 << 40}, {"lgettime": "25.00.00"}, {"uncom": "MAYBE"}):
-            reader = Reader(site)
-            events = reader.read(of_queues(("QM01", odd), ("QM02", {})))
-            assert events[0]["measured"]["messages"] == 12
-            assert reader.intake.counts["bad-value"] == 1
-
-    def test_a_depth_alone_is_no_fact_of_a_queue(self, site):
-        page = body({"queue": "ORDERS", "type": "QUEUE", "curdepth": 7})
-        events = Reader(site).read([(qmgr, rounds.QUEUES, page) for qmgr in ("QM01", "QM02")])
-        assert [event["measured"] for event in events] == [{"messages": 7}]
-
     def test_more_than_200_queues_are_further_measurements(self, tmp_path):
         names = [f"Q{number:04d}" for number in range(450)]
         lines = "".join(f'[queue."QSG1/{name}"]\nstructure = "APP1"\n' for name in names)
@@ -394,173 +267,12 @@ class TestDefinitions:
         definitions[1] = ("QM02", rounds.STRUCTURES, body(structure(**attributes)))
         return definitions
 
-    def test_definitions_equal_to_the_estate_are_no_event(self, site):
-        reader = Reader(site)
-        assert reader.read(rounds.DEFINITIONS) == []
-        assert not reader.intake.counts
-        assert not reader.intake.unknown
-
-    def test_a_changed_structure_is_an_alter_once_until_it_changes_again(self, site):
-        reader = Reader(site)
-        changed = self.altered(offld1th=60, offld1sz="8K", dsexpand="NO")
-        assert reader.read(changed) == [
-            {
-                "time": NOON + SECOND,
-                "qmgr": "QM02",
-                "op": "ALTER",
-                "store": "QSG1/APP1",
-                "attributes": {"offld1_th": 60, "offld1_sz": 8192, "ds_expand": False},
-            }
-        ]
-        assert reader.read(changed, start=NOON + 60 * SECOND) == []
-        again = reader.read(self.altered(offld1th=50, offld1sz="8K", dsexpand="NO"), start=NOON + 90 * SECOND)
-        assert [event["attributes"] for event in again] == [{"offld1_th": 50}]
-        back = reader.read(rounds.DEFINITIONS, start=NOON + 120 * SECOND)
-        expected = {"offld1_th": 70, "offld1_sz": 32768, "ds_expand": True}
-        assert [event["attributes"] for event in back] == [expected]
-        assert not reader.intake.counts
-
     def test_alters_come_behind_the_measurements_of_their_round(self, site):
         answers = [*self.altered(offld3th=85), *rounds.LEVELS]
         assert [event["op"] for event in Reader(site).read(answers)] == ["MEASURE", "MEASURE", "ALTER"]
 
-    def test_a_definition_that_no_event_takes_is_one_complaint(self, site):
-        reader = Reader(site)
-        for number in range(3):
-            assert reader.read(self.altered(cflevel=9), start=NOON + number) == []
-        [text] = reader.complaints("definition-changed")
-        assert "cf_level = 9" in text
-
-    @pytest.mark.parametrize(
-        ("queue", "text"),
-        [
-            ({"maxdepth": 5}, "queue QSG1/ORDERS: MAXDEPTH 5, in the estate 100000"),
-            ({"cfstruct": "APP2"}, "queue QSG1/ORDERS: store QSG1/APP2, in the estate QSG1/APP1"),
-        ],
-    )
-    def test_a_changed_queue_is_one_complaint(self, site, queue, text):
-        usual = {"queue": "ORDERS", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP1", "maxdepth": 100_000}
-        reader = Reader(site)
-        for number, own in enumerate((usual | queue, usual | queue, usual, usual | queue)):
-            assert reader.read([("QM01", rounds.LOCAL, body(own))], start=NOON + number) == []
-        complaints = reader.complaints("definition-changed")
-        assert len(complaints) == 2
-        assert complaints[0].startswith(f"{text}; expected: this in the estate")
-
-    def test_a_storage_class_with_another_page_set_moves_its_queues(self, site):
-        definitions = [*rounds.DEFINITIONS]
-        definitions[2] = ("QM01", rounds.CLASSES, body({"stgclass": "DEFAULT", "psid": 5}))
-        reader = Reader(site)
-        assert reader.read(definitions) == []
-        [text] = reader.complaints("definition-changed")
-        assert text.startswith("queue QM01/LOCAL: store QM01/PS05, in the estate QM01/PS04;")
-
-    def test_a_new_queue_and_a_new_structure_are_unknown_once_with_their_place(self, site):
-        reader = Reader(site)
-        new = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP2", "maxdepth": 50}
-        reader.read(
-            [
-                ("QM02", rounds.STRUCTURES, body(structure(cfstruct="APP2"))),
-                ("QM02", rounds.LOCAL, body(new)),
-                *((qmgr, rounds.QUEUES, body(status("NEW"))) for qmgr in ("QM01", "QM02")),
-            ]
-        )
-        lines = [line.partition("; add ")[2] for line in reader.intake.lines_for_unknown()]
-        assert [*reader.intake.unknown] == [("QM01", "NEW"), ("QM01", "QSG1/APP2")]
-        assert lines == [
-            '[queue."QSG1/NEW"] max_depth = 50 structure = "APP2"',
-            '[structure."QSG1/APP2"] size = "..."',
-        ]
-
-
-def test_data_sets_in_use_do_not_change_how_a_structure_is_defined(site):
-    """Behind an ALTER to OFFLOAD(DB2) messages remain in the data sets."""
-    definition, levels = ("QM01", rounds.STRUCTURES, body(structure(offload="DB2"))), rounds.LEVELS
-    reader = Reader(site)
-    events = reader.read([definition, *levels])
-    assert events[-1]["attributes"] == {"offload": "DB2"}
-    assert reader.intake.facts.value("structure", "QSG1/APP1", "offload") == "DB2"
-
-
-class TestStates:
-    def connection(self, **parameters):
-        usual = {"smdsconn": "QM01", "cfstruct": "APP1", "openmode": "UPDATE", "status": "OPEN", "avail": "NORMAL"}
-        return [("QM01", rounds.CONNECTIONS, body(usual | {"expandst": "NORMAL"} | parameters))]
-
-    def test_a_data_set_that_cannot_expand_or_be_opened_is_one_complaint_until_it_changes(self, site):
-        reader = Reader(site)
-        states = ({}, {"expandst": "MAXIMUM"}, {"expandst": "MAXIMUM"}, {"status": "OPENFAIL", "avail": "ERROR"}, {})
-        for number, own in enumerate(states):
-            reader.read(self.connection(**own), start=NOON + number)
-        name = "connection of QM01 to the data set of QM01 for APP1"
-        ends = "; expected: a state in which messages are stored and read"
-        assert reader.complaints("not-available") == [
-            f"{name}: EXPANDST(MAXIMUM){ends}",
-            f"{name}: STATUS(OPENFAIL), AVAIL(ERROR){ends}",
-        ]
-
-    def test_a_structure_and_a_data_set_that_failed_are_complaints(self, site):
-        reader = Reader(site)
-        data_set = {"cfstatus": "APP1", "type": "SMDS", "smds": "QM02", "status": "FAILED", "access": "SUSPENDED"}
-        reader.read([("QM01", rounds.DATA_SETS, body(data_set, structure_status(status="FAILED")))])
-        assert [text.partition(";")[0] for text in reader.complaints("not-available")] == [
-            "data set of QM02 for QSG1/APP1: STATUS(FAILED), ACCESS(SUSPENDED)",
-            "QSG1/APP1: STATUS(FAILED)",
-        ]
-        assert ("smds", "QSG1/APP1/QM02") in reader.intake.facts.objects
-
 
 class TestTexts:
-    def test_lines_of_the_command_server_are_passed_over(self, site):
-        lines = (
-            "CSQN137I QM01 'DISPLAY QSTATUS' accepted for CMDSCOPE(QM02), sent to 1",
-            "CSQN205I   COUNT=       4, RETURN=00000000, REASON=00000004",
-            "CSQN121I QM01 'DISPLAY QSTATUS' command responses from QM02",
-            "CSQM439I !MQ2 QSTATUS(ORDERS) TYPE(QUEUE) QSGDISP(SHARED) CURDEPTH(7) IPPROCS(2) OPPROCS(0)",
-            "CSQ9022I !MQ2 CSQMDRTS ' DISPLAY QSTATUS' NORMAL COMPLETION",
-            "CSQN205I   COUNT=       2, RETURN=00000000, REASON=00000000",
-            "CSQN122I QM01 'DISPLAY QSTATUS' command for CMDSCOPE(QM02) normal completion",
-        )
-        reader = Reader(site)
-        events = reader.read([("QM01", rounds.QUEUES, text_body(*lines, reason="00000004"))])
-        assert [(event["qmgr"], event["measured"]["asked"]) for event in events] == [("QM02", ["QM02"])]
-        assert queues_of(events)["ORDERS"] == {"name": "ORDERS", "depth": 7, "getters": 2}
-        assert not reader.intake.counts.keys() - {"no-prefix"}
-
-    def test_the_failure_of_a_member_is_one_complaint_until_it_is_over(self, site):
-        lines = (
-            "CSQN135E QM01 Queue manager QM02 not active in queue-sharing group",
-            "CSQN123E QM01 'DISPLAY QSTATUS' command for CMDSCOPE(QM02) abnormal completion",
-        )
-        failed = ("QM02", rounds.QUEUES, text_body(*lines, return_code="0000000C", reason="00000008"))
-        reader = Reader(site)
-        for number in range(3):
-            assert reader.read([failed], start=NOON + number) == []
-        assert reader.intake.counts == {"command-failed": 1, "no-answer": 1}
-        assert "not active in queue-sharing group" in reader.complaints("command-failed")[0]
-        reader.read(of_queues(("QM02", {})), start=NOON + 9)
-        assert reader.read([failed], start=NOON + 10) == []
-        assert reader.intake.counts["command-failed"] == 2
-
-    def test_text_of_a_distributed_queue_manager_is_measured(self, site):
-        text = [
-            "AMQ8450I: Display queue status details.",
-            "   QUEUE(INVOICES)                         TYPE(QUEUE)",
-            "   CURDEPTH(17)                            CURFSIZE(3)",
-            "   CURMAXFS(2088960)                       IPPROCS(0)",
-            "   OPPROCS(2)                              UNCOM(1)",
-        ]
-        response = {"completionCode": 0, "reasonCode": 0, "text": text}
-        data = json.dumps({"commandResponse": [response], "overallCompletionCode": 0, "overallReasonCode": 0}).encode()
-        events = Reader(site).read([("QMD1", rounds.QUEUES, data)])
-        assert queues_of(events)["INVOICES"] == {
-            "name": "INVOICES",
-            "depth": 17,
-            "getters": 0,
-            "putters": 2,
-            "uncommitted": 1,
-        }
-
     def test_a_name_in_an_address_may_be_encoded(self, site):
         page = Page(body(structure_status()), "https://h/ibmmq/rest/v3/admin/action/qmgr/QM%2E01/mqsc", NOON)
         _, intake = read("rest", page, estate=site)
@@ -575,53 +287,11 @@ class TestQueuesThatTheEstateLacks:
             (qmgr, rounds.QUEUES, body(*(status(name, curdepth=depth) for name, depth in queues))) for qmgr in MEMBERS
         ]
 
-    def test_the_depth_of_one_with_a_known_definition_counts_for_its_store(self, site):
-        reader = Reader(site)
-        definition = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP1"}
-        reader.read([("QM01", "DISPLAY QLOCAL(*)", body(definition))])
-        events = reader.read([self.LEVELS, *self.states(("ORDERS", 12), ("NEW", 9_400), ("SYSTEM.NEW", 5))])
-        own = [event for event in events if event["store"] == "QSG1/APP1"]
-        assert queues_of(own).keys() == {"ORDERS", "NEW"} and queues_of(own)["NEW"]["depth"] == 9_400
-        assert own[0]["measured"]["messages"] == 9_412
-        assert ("QM01", "NEW") in reader.intake.unknown and not reader.intake.unplaced
-
     def test_one_without_a_definition_is_kept_as_such(self, site):
         reader = Reader(site)
         events = reader.read([self.LEVELS, *self.states(("ORDERS", 12), ("NEW", 9_400), ("SYSTEM.NEW", 5))])
         assert queues_of(events).keys() == {"ORDERS"}
         assert reader.intake.unplaced == {("QSG1", "NEW")}
-
-    def test_one_of_a_store_that_the_estate_lacks_is_left_out(self, site):
-        reader = Reader(site)
-        definition = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP9"}
-        reader.read([("QM01", "DISPLAY QLOCAL(*)", body(definition))])
-        assert queues_of(reader.read(self.states(("ORDERS", 12), ("NEW", 9_400)))).keys() == {"ORDERS"}
-
-
-class TestFileSystems:
-    """A queue file whose MAXFSIZE is larger than its file system cannot grow to it."""
-
-    @pytest.mark.parametrize(
-        ("attributes", "limit"),
-        [
-            ({"datfssz": "20000", "datfsuse": "90"}, 3_000),  # free space and what it has
-            ({"datfssz": 20000, "datfsuse": 100}, 1_000),
-            ({"datfssz": 4_000_000, "datfsuse": 1}, 2_088_960),
-            ({"datfssz": "SHARED", "datfsuse": "SHARED", "qmfssz": 253824, "qmfsuse": 50}, 1_000 + 126_912),
-            ({"logfssz": "100", "logfsuse": "99"}, 2_088_960),  # of the log
-            ({}, 2_088_960),  # before 9.4
-        ],
-    )
-    @pytest.mark.parametrize("is_first", [False, True])
-    def test_its_limit_is_the_room_that_there_is(self, site, attributes, limit, is_first):
-        own = {"queue": "INVOICES", "type": "QUEUE", "curdepth": 9, "curfsize": 1000, "curmaxfs": 2_088_960}
-        answers = [
-            ("QMD1", rounds.QUEUES, body(own)),
-            ("QMD1", "DISPLAY QMSTATUS ALL", body({"qmname": "QMD1", "status": "RUNNING", **attributes})),
-        ]
-        [event] = Reader(site).read(answers[::-1] if is_first else answers)
-        assert event["measured"]["file_bytes"] == 1_000 << 20
-        assert event["measured"]["file_max_bytes"] == limit << 20
 
 
 class TestFirstLook:
