@@ -29,6 +29,7 @@ STORES = Path(__file__).with_name("stores")
 _NO_RULES = "offld1_sz=64K offld2_sz=64K offld3_sz=64K"
 KINDS: dict[str, tuple[Any, Any, str]] = {  # twin, oracle, and attributes unless a case has others
     "structure": (TwinDriver, OracleDriver, f"size=100e {_NO_RULES}"),
+    "structure-with-rules": (TwinDriver, OracleDriver, "size=40e"),  # IBM's defaults
     "data-set": (
         TwinDriver,
         OracleDriver,

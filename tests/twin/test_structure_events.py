@@ -1,4 +1,4 @@
-"""Gets held aside, and scans of a group. The rules of events: tests/domain/test_messages.py and test_expiry.py."""
+"""Gets held aside, and scans of a group. The rules of events: tests/domain/test_messages.py, expiry.events."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Baseline and drift of a structure: precision, restart of the twin. The rules: tests/domain/test_measure.py."""
+"""Baseline and drift of a structure: precision, restart of the twin. The rules: tests/cases/stores/measure.events."""
 
 import pytest
 
