@@ -1,4 +1,4 @@
-"""Gets held aside, and scans of a group. The rules of events: tests/domain/test_messages.py, expiry.events."""
+"""Gets held aside, and scans of a group. The rules of events: tests/cases/stores/messages.events, expiry.events."""
 
 from dataclasses import replace
 
