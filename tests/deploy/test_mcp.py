@@ -347,7 +347,7 @@ def imports_of(module: str) -> set[str]:
 
 def test_the_tools_reach_no_producer_and_no_writer():
     """By what they import, functions included: what they do not have they cannot call."""
-    reached, waiting = set[str](), ["deploy.ask.server", "deploy.ask.tools", "deploy.ask.data", "deploy.ask.data"]
+    reached, waiting = set[str](), ["deploy.ask.server", "deploy.ask.tools", "deploy.ask.data"]
     while waiting:
         module = waiting.pop()
         if module in reached:
@@ -360,14 +360,10 @@ def test_the_tools_reach_no_producer_and_no_writer():
             else:
                 assert not name.startswith(("confluent_kafka", "kafka", "pyspark")), f"{module} imports {name}"
     assert "deploy.console.past" in reached and "deploy.console.live" not in reached
-    assert not {
-        own
-        for own in reached
-        if own.startswith(("streams.pure_producer", "streams.kafka.notes", "streams.kafka.notes"))
-    }
+    assert not {own for own in reached if own.startswith(("streams.pure_producer", "streams.kafka.notes"))}
     command = (ROOT / "deploy/commands/mcp.py").read_text(encoding="utf-8")
     assert "NoteTaker" not in command and "take_note" not in command
-    for name in ("server", "tools", "data", "pages"):
+    for name in ("server", "tools", "data"):
         text = (ROOT / f"deploy/ask/{name}.py").read_text(encoding="utf-8")
         assert not {word for word in ("write_text", "write_bytes", "open(", "Draft", "produce") if word in text}, name
 
