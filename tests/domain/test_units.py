@@ -1,56 +1,8 @@
-"""Units of work of a structure: puts and gets until their commit or backout (docs/events.md)."""
+"""Messages backed out deep inside a queue. Units of work besides: tests/cases/stores/units.events."""
 
 from kernels.heap import MAX_STEPS
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import NO_RULES, Open, StoreDriver
-
-
-def test_storage_is_taken_at_the_put_and_freed_at_the_commit_of_the_get(structure: Open) -> None:
-    driver = structure()
-    assert driver.put(uow="U")["uncommitted"] == 1
-    assert driver.send("COMMIT", uow="U")["uncommitted"] == 0
-    state = driver.get(uow="V", qmgr="QM02")
-    assert (state["messages"], state["ents_used"], state["uncommitted"]) == (1, 1, 1)
-    assert driver.send("COMMIT", uow="V", qmgr="QM01")["messages"] == 1  # another unit: never seen
-    assert driver.send("COMMIT", uow="V", qmgr="QM02", queue="B.QUEUE")["messages"] == 1
-    assert driver.send("COMMIT", uow="V", qmgr="QM02")["messages"] == 0
-
-
-def test_a_backout_frees_puts_and_puts_messages_back_at_their_age(structure: Open) -> None:
-    driver = structure()
-    for length in (1, 2, 4, 8):
-        driver.put(length)
-    driver.get(uow="U", count=3)
-    driver.put(16, uow="U")
-    assert driver.send("BACKOUT", uow="U")["bytes"] == 15
-    assert driver.get_all() == [1, 2, 4, 8]
-
-
-def test_messages_committed_late_stand_at_the_age_of_their_put(structure: Open) -> None:
-    driver = structure()
-    driver.put(1, uow="U")
-    driver.put(2)
-    driver.put(4, uow="U")
-    driver.put(8)
-    driver.send("COMMIT", uow="U")
-    assert driver.get_all() == [1, 2, 4, 8]
-
-
-def test_a_commit_with_reason_2003_is_a_backout_and_one_with_another_reason_nothing(structure: Open) -> None:
-    driver = structure()
-    driver.put(uow="U")
-    assert driver.send("COMMIT", uow="U", reason=2219)["uncommitted"] == 1
-    assert driver.send("COMMIT", uow="U", reason=2003)["messages"] == 0
-
-
-def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_stay(structure: Open) -> None:
-    driver = structure()
-    driver.put(1, persistent=False)
-    driver.get(uow="U")
-    driver.put(2, uow="U", queue="B.QUEUE")
-    driver.put(4, uow="U", qmgr="QM02")
-    state = driver.send("RESTART", None)
-    assert (state["bytes"], state["uncommitted"]) == (5, 1)
 
 
 def back_out_inside(driver: StoreDriver) -> list[int]:
@@ -91,15 +43,3 @@ def test_messages_backed_out_deep_inside_a_structure_go_to_scm_at_their_age(scm_
     count = driver.wait(60)["scm"]["messages"]
     assert count > 2 * MAX_STEPS
     assert driver.lengths_in_scm() == list(range(3 * MAX_STEPS + 1 - count, 3 * MAX_STEPS + 1))
-
-
-def test_a_get_does_not_see_a_put_before_its_commit(structure: Open) -> None:
-    """It is held aside until the commit makes the message visible, and takes another one that is visible before."""
-    driver = structure()
-    driver.put(1, uow="U", qmgr="QM02")
-    state = driver.get()
-    assert (state["messages"], state["unmatched_gets"]) == (1, 1)
-    driver.put(2, uow="V", qmgr="QM02")
-    state = driver.send("COMMIT", uow="V", qmgr="QM02")
-    assert (state["bytes"], state["unmatched_gets"]) == (1, 0)
-    assert driver.send("COMMIT", uow="U", qmgr="QM02")["bytes"] == 1
