@@ -108,3 +108,5 @@ BASELINES = (
     _straight("straight line, 6 min", IN_MINUTES),
     _trend("trend, 15 min", 15 * MINUTE, 60 * MINUTE),
 )
+OTHER_LINES = tuple(_fixed(f"static {percent} %", percent) for percent in (70, 90, 95))
+"""Fixed lines that only the value of a forecast is held against: their tables would say little more."""

@@ -39,7 +39,7 @@ from twin.state.arrays import Array
 
 EVERY = 5 * MINUTE  # between the times at which probabilities are compared
 BIN_ENDS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # upper ends of the bins of the probability
-COSTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # C/L
+COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # C/L
 REACH_S = 28_800.0  # up to which the CRPS looks, as far as a forecast by default
 _CELLS = np.concatenate([np.arange(0.0, 3600.0, 60.0), np.arange(3600.0, REACH_S + 1, 300.0)])  # ends of its cells, s
 _WIDTHS = np.diff(_CELLS)

@@ -6,7 +6,6 @@ import datetime as dt
 import os
 import platform
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from tests.tools.score.judge import Cause
 from tests.tools.score.loads import SERIES
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.score import METHODS, TWIN_WATCH
-from tests.tools.score.table import ROWS, bounds_text, markdown, number, percent, percent_end, rows
-from tests.tools.score.targets import targets
+from tests.tools.score.table import NOTHING, ROWS, bounds_text, markdown, number, percent, percent_end, rows
+from tests.tools.score.targets import Cell, sets_of_targets, targets
 from tests.tools.score.work import (
     LOAD_SETS,
     CaseScore,
@@ -27,7 +26,6 @@ from tests.tools.score.work import (
     leads_beside_oracle,
     measured,
     scenarios,
-    sets_of,
     share_of_lead,
     with_oracle,
 )
@@ -35,8 +33,7 @@ from twin.playback.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from twin.playback.pages import TWIN
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p50", "enough lead")
-_BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
-_BY_SET = (*_BY_CLASS, "enough lead", "error 30 min before")
+_BY_SET = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50", "enough lead", "error 30 min before")
 _WEAK = ("static 80 %, structure", "static 85 %", "straight line, 6 h")  # rules, left out of tables of sets
 _REAL_TEXT = """What is put are counts that a real system produced, series of the Numenta Anomaly Benchmark
 ([how](measuring.md#real-loads)). The forecast was tuned on the tuning series and never on the held-out series."""
@@ -67,11 +64,10 @@ def write(
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / "foresight.md"
     page = [_head(run, scores), people.section(scores, loads, run.command)]
-    page += [people.part_between(path, month.BEGIN, month.END), _forecast(scores, loads)]
-    page += [probabilities.value(scores, loads), _foot(run)]
+    page += [probabilities.value(scores, loads), _targets(scores, loads)]
+    page += [people.part_between(path, month.BEGIN, month.END), _foot(run)]
     appendix = [
         _APPENDIX_HEAD,
-        _targets(scores, loads),
         _compared(scores),
         _real(loads),
         _oracle(scores),
@@ -113,7 +109,7 @@ ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; t
 which shares no random number with it.
 
 [Measuring](measuring.md) defines the terms, the other rules and the cases. `{APPENDIX}` has all other
-figures: targets, all rules, real loads, an oracle, probabilities, classes and scenarios.
+figures: all rules, real loads, an oracle, probabilities, classes and scenarios.
 
 In brackets: the interval that contains a figure with 95 % confidence, from {RESAMPLES:,} draws of as many recordings
 ([bootstrap](measuring.md#intervals-of-figures)); fewer than {LEAST_RECORDINGS} recordings have none."""
@@ -127,46 +123,22 @@ def _foot(run: Run) -> str:
 
 
 def _targets(scores: Sequence[CaseScore], loads: Loads) -> str:
-    """Return two tables: targets of sets, a column each, and the others."""
-    alone, by_set = [], defaultdict[str, dict[str, str]](dict)
-    for target in targets(scores, loads):
-        measured = f"**{target.measured}**" if target.met is False else target.measured
-        if target.group:
-            by_set[f"{target.what}, {target.aim}"][target.group] = measured
-        else:
-            alone.append([target.what, target.aim, measured])
-    sets = [name for name, some in sets_of(scores, loads).items() if some]
-    lines = [[title, *(cells.get(name, "") for name in sets)] for title, cells in by_set.items()]
+    """Return the targets, a column for each set that counts."""
+    rows, sets = targets(scores, loads), list(sets_of_targets(scores, loads))
+    lines = []
+    for target in rows:
+        cells = [target.cells[name] if name in target.cells else Cell(NOTHING, None) for name in sets]
+        texts = [f"**{cell.measured}**" if cell.met is False else cell.measured for cell in cells]
+        lines.append([target.what, target.aim, *texts])
+    outcomes = [target.outcome for target in rows]
+    reached, missed = outcomes.count("reached"), outcomes.count("missed")
     return f"""## Targets
 
-In bold: missed. Columns: sets of recordings.
+A target is reached if every set reaches it: {reached} are, {missed} are not. In bold: missed. In the sets "real",
+"queues" and "laws" what is put are [counts that real systems produced](measuring.md#real-loads), of series that the
+forecast was not tuned on.
 
-{markdown(["", *sets], lines)}
-
-{markdown(["", "target", "measured"], alone)}"""
-
-
-def _forecast(scores: Sequence[CaseScore], loads: Loads) -> str:
-    """Return the twin's forecast by set of recordings, and how many targets are reached."""
-    lines = []
-    for name, some in sets_of(scores, loads).items():
-        if some:
-            page, watch = measured(some)[TWIN], measured(some)[TWIN_WATCH]
-            cells = [f"{page.recordings}", f"{page.fillings}", percent(watch.recall), percent(watch.enough_lead)]
-            cells += [make(page) for title, make in ROWS.items() if title in _BY_CLASS]
-            lines.append([people.TITLES.get(name, name.capitalize()), *cells])
-    head = ["the twin", "recordings", "fillings", "watch: recall", "watch: enough lead", *_BY_CLASS]
-    outcomes = [target.outcome for target in targets(scores, loads)]
-    reached, missed = outcomes.count("reached"), outcomes.count("missed")
-    return f"""## The forecast
-
-Only alarms of `full-forecast` and `full` count here. In the rows "real", "queues" and "laws", what
-is put are [counts that real systems produced](measuring.md#real-loads). Of {reached + missed}
-targets {reached} are reached and {missed} missed.
-
-{markdown(head, lines)}
-
-![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)"""
+{markdown(["", "target", *sets], lines)}"""
 
 
 def _compared(scores: Sequence[CaseScore]) -> str:

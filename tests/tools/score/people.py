@@ -22,6 +22,7 @@ from tests.tools.score.cases import Split
 from tests.tools.score.judge import StorePages
 from tests.tools.score.measures import PageCounts, count_pages
 from tests.tools.score.recordings import Recorded, recorded, recordings_folder
+from tests.tools.score.scenarios import HELD_OUT
 from tests.tools.score.score import PAGING_METHODS
 from tests.tools.score.table import PAGE_ROWS, markdown, page_rows, page_table, percent
 from tests.tools.score.work import LOAD_SETS, OfCase, classes, cores, score_all, scored_case, show_progress
@@ -89,26 +90,41 @@ def section(cases: Sequence[OfPages], loads: Mapping[str, Sequence[OfPages]], co
         loads: cases whose loads are real, by title of their set.
         command: the command that counted them.
     """
-    by_class = {name: counted(some, TWIN) for name, some in classes(cases).items() if some}
-    by_set = {title: counted(some, TWIN) for title, some in loads.items()}
-    real = f"{markdown(['the twin', *by_set], page_rows(by_set))}\n\n" if by_set else ""
-    own, beside = counted(cases, TWIN), counted_beside(cases, TWIN)
-    size = f"{as_count(own.fillings, 'filling')}, {own.store_days:,.0f} store-days"
+    unseen = classes(cases)["held out"]
+    sets = {title: some for title, some in loads.items() if "held-out" in title}
+    by_class = {TITLES[name].lower(): some for name, some in classes(cases).items() if some and name != "held out"}
+    by_set = {name: counted(some, TWIN) for name, some in {**by_class, **sets}.items()}
+    beside = counted_beside(cases, TWIN)
     others = f"{as_count(beside.stores, 'store')} with little traffic and {as_count(beside.fillings, 'filling')}"
-    return f"""{BEGIN}
+    head = f"""{BEGIN}
 ## What people get
 
 A page is an incident that called somebody, whatever its conditions; the pages of every rule are grouped alike
-([definitions](report.md#pages-and-fillings)). {len(cases)} recordings, the store of the story of each: {size}.
+([definitions](report.md#pages-and-fillings)). First the {len(HELD_OUT)} scenarios that tuning never saw:
+{_size(unseen)}."""
+    return f"""{head}
 
-{markdown(["", *PAGING_METHODS], page_rows(by_method(cases)))}
+{_of_all_rules(unseen)}
 
-Beside them the recordings have {others}; about these the twin sent {as_count(beside.pages, "page")}.
+All scenarios: {_size(cases)}. Beside them the recordings have {others}; about these the twin sent
+{as_count(beside.pages, "page")}.
 
-{markdown(["the twin", *(TITLES[name].lower() for name in by_class)], page_rows(by_class))}
+{_of_all_rules(cases)}
 
-{real}Counted by `{command}` on {dt.datetime.now(dt.UTC).date().isoformat()}.
+{markdown(["the twin", *by_set], page_rows(by_set))}
+
+Counted by `{command}` on {dt.datetime.now(dt.UTC).date().isoformat()}.
 {END}"""
+
+
+def _size(cases: Sequence[OfPages]) -> str:
+    own = counted(cases, TWIN)
+    days = f"{own.store_days:,.0f} store-days"
+    return f"{as_count(len(cases), 'recording')}, {as_count(own.fillings, 'filling')}, {days}"
+
+
+def _of_all_rules(cases: Sequence[OfPages]) -> str:
+    return markdown(["", *PAGING_METHODS], page_rows(by_method(cases)))
 
 
 def readme_table(cases: Sequence[OfPages]) -> str:

@@ -1,4 +1,4 @@
-"""The pictures of the page: lead times, calibration, skill, and leads beside the oracle. They need matplotlib."""
+"""The pictures of the page: value, calibration, and leads beside the oracle. They need matplotlib."""
 
 from __future__ import annotations
 
@@ -10,29 +10,18 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from tests.tools.score.judge import WarnedFilling
 from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
-from tests.tools.score.score import METHODS, TWIN, TWIN_WATCH
-from tests.tools.score.work import CaseScore, Loads, classes, leads_beside_oracle, line_skills, measured, sets_of
+from tests.tools.score.score import TWIN, TWIN_WATCH
+from tests.tools.score.skill import Value
+from tests.tools.score.targets import VALUED_S, sets_of_targets
+from tests.tools.score.work import CaseScore, Loads, classes, leads_beside_oracle, measured, values
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.bootstrap import Bounds
-from twin.playback.bootstrap import Figure as Skill
-from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, STYLE, save
+from twin.playback.pictures import GREY, INK, OLIVE, PLUM, STYLE, save
 
 _SHORTEST, _LONGEST = 0.5, 300.0  # minutes that are drawn of a lead
 _TICKS = (0.5, 2, 5, 15, 30, 60, 120, 240)
-_SET_COLOURS = (INK, PLUM, OLIVE, RED, GREY)  # of sets of recordings
-_DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
-_TWINS = (TWIN, TWIN_WATCH)
-_FIXED = tuple(name for name in METHODS if name.startswith("static"))
-_EXTRAPOLATED = tuple(name for name in METHODS if name not in _TWINS + _FIXED)
-_LINES = {
-    name: (colour, _DASHES[place % len(_DASHES)])
-    for colour, names in ((INK, _TWINS), (PLUM, _FIXED), (OLIVE, _EXTRAPOLATED))
-    for place, name in enumerate(names)
-}
-"""Colour and dashes of each method."""
 
 
 class Line(NamedTuple):
@@ -42,16 +31,6 @@ class Line(NamedTuple):
     colour: str
     dashes: Any = "-"
     width: float = 1.2
-
-
-def draw_leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str, Measures]) -> Figure:
-    """Draw the share of fillings by lead. by_method: leads in seconds, None: not recalled."""
-    lines = {}
-    for method in by_method:
-        precision = measured[method].precision
-        words = "no alarm" if precision is None else f"precision {100 * precision:.0f} %"
-        lines[method] = Line(f"{method} ({words})", *_LINES[method], 2.2 if method in _TWINS else 1.2)
-    return draw_shares(by_method, lines)
 
 
 def draw_shares(leads: Mapping[str, Sequence[float | None]], lines: Mapping[str, Line]) -> Figure:
@@ -116,46 +95,24 @@ def calibration(measures: Measures) -> Figure:
     return figure
 
 
-def skills(sets: Mapping[str, Sequence[Sequence[Skill]]], titles: Sequence[str]) -> Figure:
-    """Draw the skill of probabilities by horizon, a curve a set of recordings, with intervals.
-
-    Args:
-        sets: by name, for each panel the skill at each of HORIZONS.
-        titles: titles of the panels.
-    """
+def draw_values(sets: Mapping[str, Sequence[Value]]) -> Figure:
+    """Draw the value of the twin, with its interval, and that of the best rule, by C/L; a panel a set."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-        minutes = np.array(HORIZONS) / 60
-        places = np.arange(minutes.size)
-        panels = figure.subplots(1, len(titles), sharey=True)
-        for panel, axes in enumerate(panels):
+        figure = Figure(figsize=(8.4, 2.8), layout="constrained")
+        panels = figure.subplots(1, len(sets), sharey=True, squeeze=False)[0]
+        for axes, (name, own) in zip(panels, sets.items(), strict=True):
+            costs, twin = [each.cost for each in own], np.array([each.value.value for each in own], float)
+            rule = np.array([each.of_rule.value for each in own], float)
+            lows, highs = np.array([each.value.bounds or (np.nan, np.nan) for each in own]).T
             axes.axhline(0, color=GREY, linewidth=0.8)
-            for number, (name, by_panel) in enumerate(sets.items()):
-                known = [
-                    (place, own) for place, own in zip(places, by_panel[panel], strict=True) if own.value is not None
-                ]
-                values = np.array([own.value for _, own in known])
-                bounds = [own.bounds or (own.value, own.value) for _, own in known]
-                spreads = np.abs(np.array(bounds).reshape(-1, 2).T - values)
-                shift = (number - (len(sets) - 1) / 2) * 0.08
-                axes.errorbar(
-                    [place + shift for place, _ in known],
-                    values,
-                    spreads,
-                    color=_SET_COLOURS[number % len(_SET_COLOURS)],
-                    linestyle=_DASHES[number // len(_SET_COLOURS)],
-                    marker="o",
-                    markersize=4,
-                    linewidth=1.4,
-                    elinewidth=0.8,
-                    label=name,
-                )
-            axes.set_xticks(places, [f"{minute:.0f}" for minute in minutes])
-            axes.set_xlabel("2192 within minutes")
-            axes.set_title(titles[panel], fontsize=9, loc="left")
-        panels[0].set_ylabel("skill: 1 without error, 0 as the other")
-        panels[0].set_ylim(-1, 1.02)
-        panels[0].legend(fontsize=8, loc="lower right")
+            axes.fill_between(costs, lows, highs, color=INK, alpha=0.15, linewidth=0)
+            axes.plot(costs, twin, "o-", color=INK, markersize=3, linewidth=2.2, label="twin")
+            axes.plot(costs, rule, "o-", color=PLUM, markersize=3, linewidth=1.2, label="best rule at each C/L")
+            axes.set_title(name, fontsize=8, loc="left")
+            axes.set_xlabel("C/L")
+            axes.set_ylim(-1, 1)
+        panels[0].set_ylabel("value: 1 perfect, 0 nothing")
+        panels[0].legend(fontsize=7, loc="lower left")
     return figure
 
 
@@ -167,23 +124,14 @@ def draw(scores: Sequence[CaseScore], loads: Loads, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("foresight-*.svg"):
         old.unlink()
-    by_method = measured(scores)
-    leads = {method: [warned.lead for case in scores for warned in _warned(case, method)] for method in METHODS}
-    save(draw_leads(leads, by_method), folder / "foresight-leads.svg")
-    save(calibration(by_method[TWIN]), folder / "foresight-calibration.svg")
-    sets = {name: some for name, some in sets_of(scores, loads).items() if some and name != "all"}
-    save(skills({name: _skills(some) for name, some in sets.items()}, _AGAINST), folder / "foresight-skill.svg")
+    save(calibration(measured(scores)[TWIN]), folder / "foresight-calibration.svg")
+    sets = sets_of_targets(scores, loads)
+    save(
+        draw_values({name: values(some, HORIZONS.index(VALUED_S)) for name, some in sets.items()}),
+        folder / "foresight-value.svg",
+    )
     if any(ORACLE in score.judged for score in scores):
         save(_beside_oracle(scores), folder / "foresight-oracle.svg")
-
-
-_AGAINST = ("against climatology", "against the best rule at each horizon")
-
-
-def _skills(scores: Sequence[CaseScore]) -> list[list[Skill]]:
-    """Return the skill at each horizon, against climatology and against the best rule."""
-    own = [Skill(brier.skill, brier.bounds.get("skill")) for brier in measured(scores)[TWIN].brier]
-    return [own, [line.skill for line in line_skills(scores)]]
 
 
 def _beside_oracle(scores: Sequence[CaseScore]) -> Figure:
@@ -212,7 +160,3 @@ def _beside_oracle(scores: Sequence[CaseScore]) -> Figure:
         panels[0].set_ylabel(f"lead of the twin, minutes ({_SHORTEST:g}: none)")
         panels[0].legend(fontsize=8, loc="upper left")
     return figure
-
-
-def _warned(case: CaseScore, method: str) -> list[WarnedFilling]:
-    return [warned for store in case.judged[method] for warned in store.warned]

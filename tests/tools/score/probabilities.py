@@ -17,6 +17,7 @@ from tests.tools.score.table import (
     span,
     span_of,
 )
+from tests.tools.score.targets import VALUED_S, sets_of_targets
 from tests.tools.score.work import CaseScore, Loads, line_skills, measured, sets_of, values
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.bootstrap import Bounds
@@ -55,41 +56,29 @@ Reliability is what wrong probabilities cost, resolution what telling the record
 
 {markdown([*head, "reliability", "resolution"], lines)}
 
-![Skill of the probabilities by horizon](images/foresight-skill.svg)
-
 CRPS: the same over all times up to eight hours, in time; interval score: of p10, p50 and p90 in the last hour of a
 filling, in time; both the less the better.
 
 {markdown(["", *horizons, "CRPS", "its skill", "interval score"], by_set)}"""
 
 
-_VALUED_S = 3600  # horizon of the value
-_SKILLED_S = (900, 1800, 3600)  # those of the skill beside it
-
-
 def value(scores: Sequence[CaseScore], loads: Loads) -> str:
-    """Return what acting on the probabilities is worth and their skill, by set of recordings."""
+    """Return what acting on the probabilities is worth beside the best rule, by set of recordings."""
     lines = []
-    for name, some in sets_of(scores, loads).items():
-        if not some:
-            continue
-        title = people.TITLES.get(name, name.capitalize())
-        own = values(some, HORIZONS.index(_VALUED_S))
-        brier = {each.horizon_s: each for each in measured(some)[TWIN].brier}
-        skills = [brier[seconds] for seconds in _SKILLED_S if seconds in brier]
-        lines.append([title, *(_bounded(*each.value, number) for each in own)])
-        lines[-1] += [_bounded(each.skill, each.bounds.get("skill"), number) for each in skills]
+    for name, some in sets_of_targets(scores, loads).items():
+        own = values(some, HORIZONS.index(VALUED_S))
+        lines.append([name, *(_bounded(*each.value, number) for each in own)])
         lines.append(["best rule", *(f"{number(each.of_rule.value)} {each.rule}" for each in own)])
-        lines[-1] += [""] * len(skills)
-    head = [*(f"C/L {cost:g}" for cost in COSTS), *(f"skill {span(seconds)}" for seconds in _SKILLED_S)]
-    return f"""## Value and skill
+    return f"""## What acting on it is worth
 
-Who acts pays C, who does not and is full pays L. The value of a forecast within {span(_VALUED_S)} is what acting on it
+Who acts pays C, who does not and is full pays L. The value of a forecast within {span(VALUED_S)} is what acting on it
 saves, as a share of what a perfect one saves over the better of acting always and never: 1 is perfect, 0 brings
-nothing, less does harm. The twin's probability is acted on above C/L, a rule on its yes. Below each set stands the rule
-that is best at that C/L. Skill: of the Brier score against climatology ([definitions](measuring.md#probabilities)).
+nothing, less does harm. The twin's probability is acted on above C/L, a rule on its yes; the best rule at each C/L is
+one of those above and of fixed lines at 70, 90 and 95 % ([definitions](measuring.md#probabilities)).
 
-{markdown(["", *head], lines)}"""
+![Value of the twin and of the best rule, by C/L](images/foresight-value.svg)
+
+{markdown(["C/L", *(f"{cost:g}" for cost in COSTS)], lines)}"""
 
 
 def _bounded(value: float | None, bounds: Bounds | None, form: Callable[[float | None], str]) -> str:

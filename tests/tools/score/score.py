@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.tools.score.alarms import from_alerts
-from tests.tools.score.baselines import BASELINES
+from tests.tools.score.baselines import BASELINES, OTHER_LINES
 from tests.tools.score.judge import JudgedStore, StorePages, judge, judge_pages
 from tests.tools.score.series import PlayedRecording, Predictions
 from tests.tools.score.truth import Filling, fillings
@@ -17,6 +17,7 @@ from twin.records import AlertRecord, read_alert_record
 TWIN = "twin"  # its pages
 TWIN_WATCH = "twin, watch"  # its watches and pages: the first of both
 METHODS = (TWIN, TWIN_WATCH, *(baseline.name for baseline in BASELINES))
+RIVALS = (*METHODS[2:], *(line.name for line in OTHER_LINES))  # rules that the twin is held against
 PAGING_METHODS = tuple(method for method in METHODS if method != TWIN_WATCH)  # a watch is no page
 
 
@@ -50,7 +51,7 @@ def score(played: PlayedRecording, *, withdrawing_counts: bool = True) -> Scored
     records = [read_alert_record(alert.record()) for alert in played.alerts]
     outputs = {
         method: {name: _output(method, played, records, series) for name, series in played.series.items()}
-        for method in METHODS
+        for method in (TWIN, TWIN_WATCH, *RIVALS)
     }
     judged = {
         method: [
@@ -81,5 +82,5 @@ def _output(method: str, played: PlayedRecording, records: Sequence[AlertRecord]
         alarms = from_alerts(played.alerts, series.store, watches=watches)
         pages = from_incidents(records, series.store, watches=watches)
         return MethodOutput(alarms, played.predictions[series.store], pages)
-    [baseline] = [known for known in BASELINES if known.name == method]
+    [baseline] = [known for known in (*BASELINES, *OTHER_LINES) if known.name == method]
     return MethodOutput(*baseline.judge(series), baseline.call(series))

@@ -49,12 +49,13 @@ def show_loads(console: Console, title: str, scores: Sequence[CaseScore], *, eac
 
 
 def show_targets(console: Console, results: Sequence[Target]) -> None:
-    """Print the targets of the twin."""
-    held = Table("quantity", "target", "measured", "", title="targets", title_justify="left")
+    """Print the targets of the twin, a line for each set."""
+    held = Table("quantity", "target", "set", "measured", title="targets", title_justify="left")
     for target in results:
-        held.add_row(
-            target.title, target.aim, target.measured, "[red]missed[/]" if target.met is False else target.outcome
-        )
+        for name, cell in target.cells.items():
+            held.add_row(
+                target.what, target.aim, name, f"{cell.measured} {'[red]missed[/]' if cell.met is False else ''}"
+            )
     _print(console, held)
 
 

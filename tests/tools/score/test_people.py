@@ -88,12 +88,16 @@ CASES = [
 def test_the_section_counts_the_stores_of_the_stories_and_names_what_came_beside_them() -> None:
     text = section(CASES, {}, "the command")
     assert text.startswith(BEGIN) and text.endswith(END)
-    assert "3 recordings, the store of the story of each: 2 fillings, 3 store-days." in text
-    assert "2 stores with little traffic and 0 fillings; about these the twin sent 4 pages." in text
+    assert "3 scenarios that tuning never saw:\n1 recording, 0 fillings, 1 store-days." in text
+    assert "All scenarios: 3 recordings, 2 fillings, 3 store-days." in text
+    assert "2 stores with little traffic and 0 fillings; about these the twin sent\n4 pages." in text
     rows = {cells[1].strip(): cells[2].strip() for line in text.splitlines() if len(cells := line.split("|")) > 4}
     assert (rows["pages a filling"], rows["pages a store in which nothing fills"]) == ("1.50", "0.50")
     assert "Counted by `the command` on 20" in text
-    assert "| the twin | laws, tuning series |" in section(CASES, {"laws, tuning series": CASES}, "the command")
+    loads = {"laws, tuning series": CASES, "laws, held-out series": CASES}
+    assert "| the twin | all recordings | hard classes | laws, held-out series |" in section(
+        CASES, loads, "the command"
+    )
 
 
 def test_the_table_of_the_readme_has_the_precision_on_scenarios_that_tuning_never_saw() -> None:

@@ -27,7 +27,7 @@ from tests.tools.score.measures import Measures, measure
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH, foresee
 from tests.tools.score.recordings import Recorded, recorded
 from tests.tools.score.scenarios import HELD_OUT
-from tests.tools.score.score import METHODS, TWIN_WATCH, ScoredRecording, score
+from tests.tools.score.score import METHODS, RIVALS, TWIN_WATCH, ScoredRecording, score
 from tests.tools.score.series import PlayedRecording, play
 from tests.tools.score.skill import LineSkill, Value, skill_against, values_against
 from tests.tools.score.warm import warmed
@@ -283,7 +283,7 @@ def values(scores: Sequence[CaseScore], horizon: int) -> tuple[Value, ...]:
 
 def _rules(scores: Sequence[CaseScore]) -> dict[str, list[list[JudgedStore]]]:
     """Return the judged stores of each case, by rule."""
-    return {name: [[*score.judged[name]] for score in scores] for name in METHODS if name not in (TWIN, TWIN_WATCH)}
+    return {name: [[*score.judged[name]] for score in scores] for name in RIVALS}
 
 
 def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:
