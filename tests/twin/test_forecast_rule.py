@@ -8,6 +8,7 @@ import pytest
 
 from twin.estate import ForecastSettings
 from twin.forecast.rule import (
+    FLOOR_PROBABILITY,
     Danger,
     Situation,
     hold_s,
@@ -87,6 +88,16 @@ def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -
         assert not is_worth_a_page(other, CONFIG)
 
 
+@pytest.mark.parametrize("choice", [0.1, 0.5, 1.5])
+def test_with_ten_minutes_left_no_choice_and_no_situation_makes_a_page_later(choice: float) -> None:
+    config = ForecastSettings(needless_per_saved=choice)
+    near = page(0.85, 600.0, usage=0.3, turned_before=True)
+    for danger in (near, near._replace(usage=0.9, turned_before=False, keeps_up=True)):
+        assert is_worth_a_page(danger, config, lambda _: 0.25)
+        assert not is_worth_a_page(danger._replace(probability=0.84), config, lambda _: 0.25)
+    assert not is_worth_a_page(near._replace(times=(300.0, 601.0, 900.0)), config, lambda _: 0.25)
+
+
 @pytest.mark.parametrize("limit", [0.65, 0.7, 0.75, 0.9, 0.92])
 def test_the_odds_that_a_page_needs_fall_as_a_saved_filling_is_worth_more(limit: float) -> None:
     assert paying(limit, 1.5) == limit  # to the last bit: the choice of an estate that makes none
@@ -163,7 +174,7 @@ def test_words_make_a_page_of_their_situation_need_more_or_less_but_not_in_the_l
     fitted = least(601.0, 1.0)
     assert fitted == pytest.approx(needed(situation, CONFIG), abs=0.001)
     assert least(601.0, 2.0) < fitted
-    assert least(600.0, 0.25) == fitted
+    assert least(600.0, 0.25) == min(fitted, FLOOR_PROBABILITY)
     if situation not in (Situation.ASKED, Situation.ASKED_KEEPING_UP):  # the ordinary rule follows the asked one
         assert least(601.0, 0.25) == pytest.approx(paying(fitted, 1.5 * 0.25), abs=0.001)
     certain = page(0.99, 601.0)._replace(**in_it)  # type: ignore[arg-type]

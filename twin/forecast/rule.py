@@ -31,6 +31,7 @@ KEEPS_UP_PROBABILITY = 0.9  # the same where getters get almost as much as is pu
 _LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
 ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
 _URGENT_S = 600.0  # time left, from which what people said of such pages makes none later
+FLOOR_PROBABILITY = 0.85  # of full, from which what is so near is a page whatever the choice and the situation [fitted]
 _ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
 # Needless calls that a filling heard in time is worth, at which the probabilities here hold as they stand.
 _FITTED_AT = 1.5
@@ -167,10 +168,10 @@ def situation_of(danger: Danger, config: ForecastSettings, worth: Worth = lambda
 
 def _is_likely(danger: Danger, situation: Situation, config: ForecastSettings, worth: Worth) -> bool:
     """Return True if full is as likely as a page in a situation needs."""
-    is_urgent = danger.times[1] <= _URGENT_S
-    return danger.probability >= needed(situation, config, worth) or (
-        is_urgent and danger.probability >= needed(situation, config)
-    )
+    least = needed(situation, config, worth)
+    if danger.times[1] <= _URGENT_S:
+        least = min(least, needed(situation, config), FLOOR_PROBABILITY)
+    return danger.probability >= least
 
 
 def needed(situation: Situation, config: ForecastSettings, worth: Worth = lambda _: 1.0) -> float:

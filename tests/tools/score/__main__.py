@@ -3,7 +3,8 @@
 While tuning: `python -m tests.tools.score --split tuning --cases 40 --no-pictures` prints tables; recordings
 are kept in build/score/recordings, so that the next run only plays them. Only a whole run of the test set writes into
 docs/ and README.md; any other writes into build/score/. A recording is kept by the hash of the code that makes it, so a
-run simulates what another generator, or none, has made; `--fresh` simulates everything anew.
+run simulates what another generator, or none, has made; `--fresh` simulates everything anew. What each part of the
+model brings is a part of the appendix that only `--ablate` makes anew.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def main() -> int:
     summary.show_targets(console, targets(scores, loads))
     if not arguments.no_pictures:
         docs = ROOT / "docs" if whole else ROOT / "build" / "score"
-        ablations = _ablations(arguments, folder) if whole else {}
+        ablations = _ablations(arguments, folder) if arguments.ablate else {}
         run = page.Run(
             "make score" if whole else f"python -m tests.tools.score {' '.join(sys.argv[1:])}",
             arguments.split,
@@ -81,13 +82,15 @@ def _ablations(arguments: argparse.Namespace, folder: Path) -> dict[str, str]:
 
 
 def _score_loads(console: Console, arguments: argparse.Namespace, folder: Path) -> Loads:
-    """Return the scores of real loads by title of their set, and print them; say why if there are none."""
+    """Return the scores of real loads of the set of seeds by title, and print them; say why if there are none."""
     source: Path | None = arguments.loads
     if source is None or not source.is_dir():
         console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
         return {}
     scores: dict[str, list[CaseScore]] = {}
     for title, own in LOAD_SETS.items():
+        if own.split != arguments.split:
+            continue
         with show_progress(console, own.cases) as done:
             score_one = functools.partial(score_load, source=source, record=own.record)
             scores[title] = score_all(score_one, range(own.cases), own.split, folder, arguments.processes, done)
@@ -102,6 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--only", action="append", choices=list(STORIES), help="this scenario; may be repeated")
     parser.add_argument("--loads", type=Path, help="folder of real counts, whose cases are scored as well")
+    parser.add_argument("--ablate", action="store_true", help="play with each part of the model off, too")
     parser.add_argument("--each", action="store_true", help="a line for every case")
     parser.add_argument("--fresh", action="store_true", help="simulate anew what is kept on disk")
     parser.add_argument("--no-pictures", action="store_true", help="tables on the terminal only")

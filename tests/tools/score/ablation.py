@@ -114,11 +114,12 @@ def _not_asked_at_the_threshold() -> None:
 
 
 def _as_sure_where_rises_turned() -> None:
-    rule.SURE_PROBABILITY = rule.PAGE_PROBABILITY
+    vars(rule)["_NEEDED"] = {**rule._NEEDED, rule.Situation.TURNED: rule.PAGE_PROBABILITY}
 
 
 def _as_sure_however_it_is_read() -> None:
-    rule.CLEAR_PROBABILITY = rule.KEEPS_UP_PROBABILITY = rule.PAGE_PROBABILITY
+    others = dict.fromkeys((rule.Situation.CLEAR, rule.Situation.KEEPING_UP), rule.PAGE_PROBABILITY)
+    vars(rule)["_NEEDED"] = {**rule._NEEDED, **others}
 
 
 def _as_likely_however_near() -> None:

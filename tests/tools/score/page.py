@@ -77,11 +77,12 @@ def write(
         probabilities.calibration(scores),
         *_tables(scores),
         _scenarios(scores),
-        _ablation(run),
+        _ablation(run, docs.parent / APPENDIX),
         _foot(run),
     ]
     path.write_text(_joined(page), encoding="utf-8")
     links = re.sub(r"\]\((?=[a-z/-]+\.(md|svg))", "](../../../docs/", _joined(appendix))
+    (docs.parent / APPENDIX).parent.mkdir(parents=True, exist_ok=True)
     (docs.parent / APPENDIX).write_text(links, encoding="utf-8")
     return path
 
@@ -116,10 +117,13 @@ In brackets: the interval that contains a figure with 95 % confidence, from {RES
 
 
 def _foot(run: Run) -> str:
-    date = dt.datetime.now(dt.UTC).date().isoformat()
     machine = f"{os.cpu_count()} cores ({platform.machine()})"
     minutes = f"{run.seconds / 60:.1f} minutes"
-    return f"Written by `{run.command}` on {date}, in {minutes} on {machine}. Do not edit it: run it again."
+    return f"Written by `{run.command}` on {_today()}, in {minutes} on {machine}. Do not edit it: run it again."
+
+
+def _today() -> str:
+    return dt.datetime.now(dt.UTC).date().isoformat()
 
 
 def _targets(scores: Sequence[CaseScore], loads: Loads) -> str:
@@ -292,12 +296,16 @@ def _causes(scores: Sequence[CaseScore]) -> str:
 {markdown(["", *by_class], lines)}"""
 
 
-def _ablation(run: Run) -> str:
-    """Return what each part of the model brings; "" where that was not measured."""
+_ABLATED, _ABLATED_TO = "<!-- parts: begin -->", "<!-- parts: end -->"
+
+
+def _ablation(run: Run, appendix: Path) -> str:
+    """Return what each part of the model brings; where a run did not measure it, as an earlier one did."""
     if not run.ablations:
-        return ""
+        return people.part_between(appendix, _ABLATED, _ABLATED_TO)
     parts = [
-        f"""## What each part brings
+        f"""{_ABLATED}
+## What each part brings
 
 Played with one part of the model switched off at a time: the first {ablation.CASES} recordings of the tuning set of
 each of {len(ablation.TURNING)} scenarios whose rises turn back, and the first {ablation.REAL_CASES} real loads of the
@@ -305,4 +313,4 @@ tuning series."""
     ]
     for name, text in run.ablations.items():
         parts += [f"### {name.capitalize()}", text]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, f"Measured on {_today()}.", _ABLATED_TO])

@@ -91,9 +91,8 @@ def section(cases: Sequence[OfPages], loads: Mapping[str, Sequence[OfPages]], co
         command: the command that counted them.
     """
     unseen = classes(cases)["held out"]
-    sets = {title: some for title, some in loads.items() if "held-out" in title}
     by_class = {TITLES[name].lower(): some for name, some in classes(cases).items() if some and name != "held out"}
-    by_set = {name: counted(some, TWIN) for name, some in {**by_class, **sets}.items()}
+    by_set = {name: counted(some, TWIN) for name, some in {**by_class, **loads}.items()}
     beside = counted_beside(cases, TWIN)
     others = f"{as_count(beside.stores, 'store')} with little traffic and {as_count(beside.fillings, 'filling')}"
     head = f"""{BEGIN}
@@ -239,13 +238,15 @@ def show(console: Console, cases: Sequence[CountedCase]) -> None:
             console.print(line, soft_wrap=True, highlight=False)
 
 
-def _show_loads(console: Console, source: Path | None, folder: Path) -> dict[str, list[CountedCase]]:
-    """Return the counted cases of real loads by title of their set, and print them; say why if there are none."""
+def _show_loads(console: Console, source: Path | None, split: Split, folder: Path) -> dict[str, list[CountedCase]]:
+    """Return the counted cases of real loads of a split by title, and print them; say why if there are none."""
     if source is None or not source.is_dir():
         console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
         return {}
     loads = {}
     for title, own in LOAD_SETS.items():
+        if own.split != split:
+            continue
         cases = [_count(own.record(number, own.split, folder, source)) for number in range(own.cases)]
         console.print(f"{title}: {as_count(len(cases), 'recording')}")
         show(console, cases)
@@ -275,7 +276,7 @@ def main() -> int:
         print(f"mqtwin score: {error}", file=sys.stderr)
         return 1
     show(console, cases)
-    loads = _show_loads(console, arguments.loads, folder)
+    loads = _show_loads(console, arguments.loads, arguments.split, folder)
     if arguments.write:
         text = section(cases, loads, "python -m tests.tools.score.people --write")
         write_between(ROOT / "docs" / "foresight.md", text)

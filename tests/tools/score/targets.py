@@ -48,8 +48,7 @@ class Target:
 def sets_of_targets(scores: Sequence[CaseScore], loads: Loads) -> dict[str, Sequence[CaseScore]]:
     """Return the sets that count, those that tuning never saw in front; a set without cases is none of them."""
     by_class = classes(scores)
-    held_out = {name: some for name, some in loads.items() if "held-out" in name}
-    sets = {UNSEEN: by_class["held out"], **held_out, "all": by_class["all"]}
+    sets = {UNSEEN: by_class["held out"], **loads, "all": by_class["all"]}
     return {name: some for name, some in sets.items() if some}
 
 

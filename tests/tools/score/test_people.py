@@ -94,7 +94,7 @@ def test_the_section_counts_the_stores_of_the_stories_and_names_what_came_beside
     rows = {cells[1].strip(): cells[2].strip() for line in text.splitlines() if len(cells := line.split("|")) > 4}
     assert (rows["pages a filling"], rows["pages a store in which nothing fills"]) == ("1.50", "0.50")
     assert "Counted by `the command` on 20" in text
-    loads = {"laws, tuning series": CASES, "laws, held-out series": CASES}
+    loads = {"laws, held-out series": CASES}
     assert "| the twin | all recordings | hard classes | laws, held-out series |" in section(
         CASES, loads, "the command"
     )

@@ -54,7 +54,7 @@ def test_the_share_of_lead_is_of_what_the_oracle_foresaw_and_nothing_where_the_t
 def test_a_target_is_reached_if_every_set_reaches_it_and_neither_without_anything_to_measure() -> None:
     unseen = case_score(190, 100)
     unseen = replace(unseen, case=replace(CASE, scenario="flaky-getter"), behind=[31.0])
-    loads = {"real, held-out series": [case_score(190, None)], "real, tuning series": [case_score(None, None)]}
+    loads = {"real, held-out series": [case_score(190, None)]}
     by_name = {target.what: target for target in targets([case_score(190, 100), unseen], loads)}
     assert 10 <= len(by_name) <= 13
     assert list(by_name["fillings unheard"].cells) == [UNSEEN, "real, held-out series", "all"]
@@ -72,7 +72,7 @@ def test_a_target_is_reached_if_every_set_reaches_it_and_neither_without_anythin
 def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path: Path) -> None:
     scores = [case_score(180, 160), case_score(150, 160)] * 6
     run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
-    loads = dict.fromkeys(("real, tuning series", "laws, held-out series"), scores)
+    loads = {"laws, held-out series": scores}
     month = f"{BEGIN}\na month\n{END}"
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -84,9 +84,11 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     rows = {row[0]: row[1:] for row in cells}
     assert float(rows["within 60 min"][3].split()[0]) > 0.9
     assert rows["within 60 min"][4] == line_skills(scores)[2].rule
-    for heading in ("### Real, tuning series", "### Laws, held-out series", "## Probabilities", "## Calibration"):
+    for heading in ("### Laws, held-out series", "## Probabilities", "## Calibration"):
         assert f"\n{heading}\n" in text
     assert "### Real loads\n\na table" in text
+    page.write(replace(run, ablations={}), scores, docs, loads)
+    assert "### Real loads\n\na table" in (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
     written = path.read_text(encoding="utf-8")
     assert (
         "|  | target | laws, held-out series | all |" in written
