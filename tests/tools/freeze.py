@@ -25,7 +25,7 @@ from deploy.cli import main as run_command
 from deploy.console.past import PastTwins
 from docs.make_commands import commands
 from docs.make_schemas import ROOT, outputs
-from tests.cases import FEEDS, given
+from tests.cases import FEEDS, outcome
 from tests.support.estates import facility_estate, small_estate
 from tests.support.mixed import mixed_estate, mixed_recording
 from twin.playback.timeline import Timeline
@@ -107,7 +107,7 @@ def _feeds() -> Outputs:
     files: dict[str, bytes] = {}
     for folder in sorted({path.parent for path in FEEDS.glob("*/*/in*")}):
         own = folder.relative_to(FEEDS)
-        files |= {f"{own}/{name}": text.encode() for name, text in given(folder).items()}
+        files |= {f"{own}/{name}": text.encode() for name, text in outcome(folder).items()}
     return files
 
 

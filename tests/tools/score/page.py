@@ -146,8 +146,12 @@ forecast was not tuned on.
 
 
 def _compared(scores: Sequence[CaseScore]) -> str:
-    """Return all rules over all recordings."""
-    return f"""## The forecast, compared with other rules
+    """Return all rules over all recordings: what people get, and how well they forecast."""
+    return f"""## Compared with other rules
+
+What people get:
+
+{people.of_all_rules(scores)}
 
 Only alarms of `full-forecast` and `full` count here. {_counts(scores)}
 

@@ -95,20 +95,17 @@ def section(cases: Sequence[OfPages], loads: Mapping[str, Sequence[OfPages]], co
     by_set = {name: counted(some, TWIN) for name, some in {**by_class, **loads}.items()}
     beside = counted_beside(cases, TWIN)
     others = f"{as_count(beside.stores, 'store')} with little traffic and {as_count(beside.fillings, 'filling')}"
-    head = f"""{BEGIN}
+    return f"""{BEGIN}
 ## What people get
 
 A page is an incident that called somebody, whatever its conditions; the pages of every rule are grouped alike
 ([definitions](report.md#pages-and-fillings)). First the {len(HELD_OUT)} scenarios that tuning never saw:
-{_size(unseen)}."""
-    return f"""{head}
+{_size(unseen)}.
 
-{_of_all_rules(unseen)}
+{of_all_rules(unseen)}
 
 All scenarios: {_size(cases)}. Beside them the recordings have {others}; about these the twin sent
 {as_count(beside.pages, "page")}.
-
-{_of_all_rules(cases)}
 
 {markdown(["the twin", *by_set], page_rows(by_set))}
 
@@ -122,7 +119,8 @@ def _size(cases: Sequence[OfPages]) -> str:
     return f"{as_count(len(cases), 'recording')}, {as_count(own.fillings, 'filling')}, {days}"
 
 
-def _of_all_rules(cases: Sequence[OfPages]) -> str:
+def of_all_rules(cases: Sequence[OfPages]) -> str:
+    """Return what people get of every method as a table in Markdown."""
     return markdown(["", *PAGING_METHODS], page_rows(by_method(cases)))
 
 

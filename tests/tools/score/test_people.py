@@ -93,6 +93,7 @@ def test_the_section_counts_the_stores_of_the_stories_and_names_what_came_beside
     assert "2 stores with little traffic and 0 fillings; about these the twin sent\n4 pages." in text
     rows = {cells[1].strip(): cells[2].strip() for line in text.splitlines() if len(cells := line.split("|")) > 4}
     assert (rows["pages a filling"], rows["pages a store in which nothing fills"]) == ("1.50", "0.50")
+    assert "| pages | 1 | 1 | 1 | 1 | 1 | 1 | 1 |" in text  # of all rules, in the scenario that tuning never saw
     assert "Counted by `the command` on 20" in text
     loads = {"laws, held-out series": CASES}
     assert "| the twin | all recordings | hard classes | laws, held-out series |" in section(
