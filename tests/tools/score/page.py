@@ -134,13 +134,13 @@ def _targets(scores: Sequence[CaseScore], loads: Loads) -> str:
         cells = [target.cells[name] if name in target.cells else Cell(NOTHING, None) for name in sets]
         texts = [f"**{cell.measured}**" if cell.met is False else cell.measured for cell in cells]
         lines.append([target.what, target.aim, *texts])
-    outcomes = [target.outcome for target in rows]
-    reached, missed = outcomes.count("reached"), outcomes.count("missed")
+    known = [cell.met for target in rows for cell in target.cells.values() if cell.met is not None]
+    reached = sum(target.outcome == "reached" for target in rows)
     return f"""## Targets
 
-A target is reached if every set reaches it: {reached} are, {missed} are not. In bold: missed. In the sets "real",
-"queues" and "laws" what is put are [counts that real systems produced](measuring.md#real-loads), of series that the
-forecast was not tuned on.
+Every set reaches {reached} of {len(rows)} targets; of their {len(known)} figures {sum(known)} are as they should be. In
+bold: missed. In the sets "real", "queues" and "laws" what is put are
+[counts that real systems produced](measuring.md#real-loads), of series that the forecast was not tuned on.
 
 {markdown(["", "target", *sets], lines)}"""
 
