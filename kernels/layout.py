@@ -364,7 +364,7 @@ RULE_OFF = 65_536  # OFFLDnSZ(64K), with which an offload rule is not in effect
 
 STRUCTURE, PAGE_SET, QUEUE_FILE = range(3)  # kinds of stores that hold messages
 
-NOTED = 64  # half hours whose puts a store notes for its twin, before it stops for that
+NOTED = 64  # half hours whose puts and shares a store notes for its twin, before it stops for that
 
 PARAMS = np.dtype(
     [
@@ -413,9 +413,14 @@ PARAMS = np.dtype(
         ("look_pace", "f8"),  # times the pace of a rise at which it may continue
         ("look_ticks", "f8"),  # horizon within which it may fill the resource
         ("has_outlook", "u1"),  # 1: the twin remembers an outlook, which ends with the rise
+        ("due_from", "i8"),  # tick from which the twin has something to do, whether anything rises or not
+        ("share", "f8"),  # share in use of the fullest resource but SCM, as of the last tick; kept by kernels.usage
+        ("low", "f8"),  # the least of these shares since the twin last took them, inf: none; and the largest
+        ("high", "f8"),
         ("noted", "i8"),  # half hours that began since the twin last took their puts; kept by kernels.ticks
         ("noted_ticks", "i8", (NOTED,)),  # first tick of each that was acted on
         ("noted_puts", "i8", (NOTED,)),  # messages put before it, refused ones included
+        ("noted_shares", "f8", (NOTED, 3)),  # share, low and high as of it
         ("bins_counted", "u1", (BINS,)),  # by bin: 0: its counts are all 0; kept by kernels.meters, 1 at first
     ],
     align=True,

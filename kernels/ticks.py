@@ -2,7 +2,8 @@
 
 A tick is quiet if it changes nothing but samples and meters: no alert is open, no report is due, nothing expires, no
 movement of storage class memory and no automatic alter. The event loop passes quiet ticks by itself; at all others it
-stops for the twin. By half hours it notes how many messages were put, and stops when it has no more room for notes.
+stops for the twin. By half hours it notes how many messages were put and how full the store was, and stops when it has
+no more room for notes.
 """
 
 from __future__ import annotations
@@ -97,11 +98,14 @@ def _may_fill_queue(store: Store) -> bool:
 
 
 @kernel
-def _note_puts(store: Store, tick: int) -> None:
-    """Note the puts before a tick, the first of a half hour that is acted on, for the twin."""
+def _note(store: Store, tick: int) -> None:
+    """Note the puts before a tick, the first of a half hour that is acted on, and the shares, for the twin."""
     params, scalars = store.params[0], store.scalars[0]
     params.noted_ticks[params.noted] = tick
     params.noted_puts[params.noted] = scalars.puts + scalars.full_puts
+    noted = params.noted_shares[params.noted]
+    noted[0], noted[1], noted[2] = params.share, params.low, params.high
+    params.low = params.high = params.share
     params.noted += 1
 
 
@@ -124,13 +128,13 @@ def pass_quietly(store: Store, tick: int) -> int:
     usage.meter(store, before, tick)
     scalars.tick = tick
     if tick // HALF_HOUR_TICKS > before // HALF_HOUR_TICKS:
-        _note_puts(store, tick)
+        _note(store, tick)
         if params.noted == NOTED:
             return NEEDS_JUDGEMENT
     is_rising = usage.leads_to_full(store, tick)
-    if (is_rising and tick >= params.look_from) or (params.has_outlook and not is_rising) or _may_fill_queue(store):
+    if (is_rising and tick >= params.look_from) or (params.has_outlook and not is_rising) or tick >= params.due_from:
         return NEEDS_JUDGEMENT
-    return PASSED
+    return NEEDS_JUDGEMENT if _may_fill_queue(store) else PASSED
 
 
 @routine

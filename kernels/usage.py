@@ -84,14 +84,17 @@ def meter(store: Store, before: int, tick: int) -> None:
     meters.begin_bin(store, tick)
     meters.fade_puts(store, before, tick, store.datasets.size)
     _sample(store)
-    tides, count = store.tides, _resources(store)
-    fullest = 0.0
+    params, tides, count = store.params[0], store.tides, _resources(store)
+    fullest = params.share = 0.0
     for resource in range(count):
         fullest = max(fullest, tides[resource].share)
+        if resource != SCM:
+            params.share = max(params.share, tides[resource].share)
+    params.low, params.high = min(params.low, params.share), max(params.high, params.share)
     for resource in range(count):
         share = tides[resource].share
         if resource == TOTAL_TIDE:
-            share = _total(store) if store.params[0].kind == STRUCTURE else tides[SPACE].share
+            share = _total(store) if params.kind == STRUCTURE else tides[SPACE].share
         meters.watch_tide(store, resource, tick, share, fullest)
 
 

@@ -133,6 +133,8 @@ def _fit_rest(view: ForecastView, run: Run, tick: int) -> NoFit | None:
         rate = max(0.0, growth)
     else:
         ends = (run.end - now) / TICK
+        if ends <= 0.0:  # it may still stop
+            return None
         rate = max(0.0, growth) if announced is None else max(0, announced - run.seen) / ends
     full = _roll(fill, [Flow(0.0, ends, rate, size)])
     if full is None or full[0] > ends:

@@ -30,7 +30,7 @@ from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import Structure
 from twin.estate.planned import Plan
-from twin.forecast import fits, flows, remedies, rises, rule
+from twin.forecast import fits, flows, remedies, rises, rule, weeks
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import doubt, evidence, of_model
 from twin.forecast.extension import MIN_LEVELS
@@ -43,7 +43,8 @@ from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.reading import Reading, how_read, unread_share
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
-from twin.records import ForecastScores, MeasuredLevels, PageWords, ResourceForecast, StateForecast
+from twin.forecast.weeks import Weeks
+from twin.records import ForecastScores, LongForecast, MeasuredLevels, PageWords, ResourceForecast, StateForecast
 from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
@@ -81,6 +82,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
             flows since then are not known. None: events report all.
         asked: rises that had passed the threshold at the last look, as of `rises.past_threshold`: each is asked once.
         plans: planned work.
+        weeks: shares in use by hours of the last four weeks.
     """
 
     next_look: int = 0
@@ -99,6 +101,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     asked: tuple[tuple[int, int], ...] = ()
     estimated_at: int | None = None
     plans: PlanMemory = msgspec.field(default_factory=PlanMemory)
+    weeks: Weeks = msgspec.field(default_factory=Weeks)
 
 
 class _Summary(NamedTuple):
@@ -140,6 +143,7 @@ class ForecastMonitor:
         enabled: False: only the meters are kept.
         forecasts: those made since they were last drained.
         plans: planned work.
+        zone: zone of the site.
     """
 
     def __init__(
@@ -148,6 +152,7 @@ class ForecastMonitor:
         """Continue from a memory. planned: plans of the store in the estate; zone: zone of the site."""
         self.memory = memory
         self.plans = Plans(memory.plans, planned, zone)
+        self.zone = zone
         self.enabled = enabled
         self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
         self._situation = ""  # of the page that is being written
@@ -211,24 +216,42 @@ class ForecastMonitor:
         """Write to a row of PARAMS which rises lead to a look. horizon_s: horizon of the forecasts, seconds."""
         params["look_rise"], params["look_pace"], params["look_ticks"] = _MIN_RISE, _MAX_SPEED_UP, horizon_s / SECONDS
 
-    def attend(self, params: np.void) -> None:
-        """Write to a row of PARAMS at which ticks the event loop has to stop for `tick`."""
+    def long_record(self, view: ForecastView) -> LongForecast | None:
+        """Return the `long_forecast` of the state record; None while fewer than two days are known."""
+        return weeks.record(self.memory.weeks, self.plans, view, self.zone) if self.enabled else None
+
+    def begin(self, now: int) -> None:
+        """Begin at the first event of a store, or continue after its clock was turned back. now: microseconds."""
+        self.memory.weeks.begin(now, self.zone)
+
+    def attend(self, params: np.void, now: int) -> None:
+        """Write to a row of PARAMS at which ticks the event loop has to stop for `tick`. now: clock, or NEVER."""
         memory = self.memory
+        if not memory.weeks.due and now != NEVER:
+            self.begin(now)
+        params["due_from"] = memory.weeks.due if self.enabled and memory.weeks.due else _NO_TICK
         params["look_from"] = memory.next_look if self.enabled else _NO_TICK
         params["has_outlook"] = self.enabled and (memory.danger_since is not None or memory.last != ())
         params["seen_full_puts"] = memory.full_puts
         if self.enabled and self.plans.are_due:
             params["attended"] = True
 
-    def take_puts(self, params: np.void) -> None:
-        """Take the puts by half hours that the event loop has noted in a row of PARAMS."""
+    def take_noted(self, params: np.void) -> None:
+        """Take the puts and shares by half hours that the event loop has noted in a row of PARAMS."""
         noted = int(params["noted"])
         if not noted:
             return
         if self.enabled:
-            for tick, puts in zip(params["noted_ticks"][:noted].tolist(), params["noted_puts"].tolist(), strict=False):
+            rows = (params[name][:noted].tolist() for name in ("noted_ticks", "noted_puts", "noted_shares"))
+            for tick, puts, shares in zip(*rows, strict=True):
                 self.memory.puts.note(tick, puts - self.memory.plans.credited)
+                self.memory.weeks.note(tick, *shares)
         params["noted"] = 0
+
+    def take_shares(self, params: np.void) -> None:
+        """Take the least and the largest share in use since the last note, from a row of PARAMS."""
+        self.memory.weeks.take(float(params["low"]), float(params["high"]))
+        params["low"], params["high"] = np.inf, 0.0
 
     def look_soon(self) -> None:
         """Look again at the next tick."""
@@ -250,7 +273,10 @@ class ForecastMonitor:
         if is_planned and self.plans.tick(view, tick):  # what is not as planned is news
             self.memory.next_look, self.memory.asked = 0, ()
         self.memory.puts.note(tick, int(store.scalars["puts"][0]) + full_puts - self.memory.plans.credited)
+        self.take_shares(store.params[0])
+        self.memory.weeks.note(tick, float(store.params[0]["share"]))
         alerts = fits.check(self.plans, view, tick) if is_planned else []
+        alerts += weeks.check(self.memory.weeks, self.plans, view, tick, self.zone)
         return alerts + self._foresee(view, tick)
 
     def _foresee(self, view: ForecastView, tick: int) -> list[Alert]:
@@ -393,6 +419,7 @@ class ForecastMonitor:
         memory, tick = self.memory, now // TICK
         memory.outcomes.turn_back(before, now)
         memory.puts.turn_back(tick)
+        memory.weeks.turn_back(tick)
         self.plans.turn_back(tick)
         memory.next_look, memory.last = min(memory.next_look, tick), ()
         for name in ("danger_since", "calm_since", "eased_since", "refused_at"):

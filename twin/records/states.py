@@ -8,7 +8,7 @@ the texts below the fields into docs/state.md and schemas/state.schema.json.
 from __future__ import annotations
 
 import re
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, tzinfo
 from math import inf
 from typing import Annotated, Literal, TypeVar
 
@@ -30,12 +30,13 @@ from twin.records.bounds import (
     Text,
     Time,
 )
-from twin.units import as_local, event_time
+from twin.units import abbreviation, as_local, event_time, in_zone
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 DRAIN_S = 300  # in which `getters_wanted` empty a queue
+_SURE = 0.9  # probability to last until Monday, from which a store is not told of
 _MOST_SEEN = 4  # sentences about what is reported of a store
 
 
@@ -148,6 +149,40 @@ class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Event time of its computation."""
     resources: Annotated[tuple[ResourceForecast, ...], msgspec.Meta(min_length=1)]
     """The resource that is full first, then others that may be; where none is full within the horizon, the fullest."""
+
+
+class LongForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """The [long forecast](forecast.md#until-monday) of a store: from its own hours of up to four weeks."""
+
+    time: Time
+    """Event time of what it is made from, at most an hour ago."""
+    until: Time
+    """The next Monday, 08:00 in the site's zone."""
+    lasts_probability: Share
+    """Probability that nothing is full until then."""
+    full_probability: Share
+    """Probability that something is full within fourteen days."""
+    time_to_full_s: TimeToFull | None
+    """Seconds until full, given that it is full within fourteen days; null: it hardly is."""
+    leak_pct_per_day: Number | None
+    """Percentage points by which the least usage of a day rises from day to day; null: no such rise stands out."""
+
+    @property
+    def is_telling(self) -> bool:
+        """True if people should read it: a leak, or a store that may well be full before Monday."""
+        return self.leak_pct_per_day is not None or self.lasts_probability < _SURE
+
+    def sentence_in(self, zone: tzinfo) -> str:
+        """Return it in words, with times in a zone: `lasts until Mon 08:00 CET: 97 %`."""
+        until = in_zone(self.until, zone)
+        lasts = f"lasts until {until:%a %H:%M} {abbreviation(until)}: {100 * self.lasts_probability:.0f} %"
+        if self.leak_pct_per_day is None:
+            return lasts
+        leaks = f"leaks {self.leak_pct_per_day:.1f} % a day"
+        if self.time_to_full_s is None:
+            return f"{lasts}, {leaks}"
+        full = in_zone(self.time, zone) + timedelta(seconds=self.time_to_full_s.p50)
+        return f"{lasts}, {leaks}, full about {full:%a %d %b}"
 
 
 class PlannedWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -397,6 +432,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     otherwise, and before a resync."""
     plans: tuple[PlannedWork, ...] | UnsetType = UNSET
     """[Planned work](planned-work.md) of the next 24 hours and the last one; absent: there is none."""
+    long_forecast: LongForecast | UnsetType = UNSET
+    """The [long forecast](forecast.md#until-monday); absent: fewer than two days are known."""
     words: tuple[PageWords, ...] | UnsetType = UNSET
     """[What people say](incidents.md#one-word-back) of its pages, by situation; absent: nothing."""
     forecast: StateForecast | None

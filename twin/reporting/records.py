@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from twin.records import DoneAction, ForecastScores, Note, StateForecast
+from twin.records import DoneAction, ForecastScores, LongForecast, Note, StateForecast
 
 PageVerdict = Literal["in time", "late", "false", "averted", "undecided"]
 
@@ -93,6 +94,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         minutes_full: minutes of 2192.
         scores: the job's own scores, of the last 30 days; None: none is settled.
         forecast: forecast of the last state; None: nothing rises, or it is not known.
+        long_forecast: long forecast of the last state; absent: it is not known.
     """
 
     store: str
@@ -105,6 +107,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage
     scores: ForecastScores | None
     forecast: StateForecast | None = None
+    long_forecast: LongForecast | UnsetType = UNSET
 
 
 class SeenAction(DoneAction, frozen=True, kw_only=True):

@@ -412,6 +412,7 @@ class _Source:
             ),
             scores=state.forecast_scores,
             forecast=state.forecast,
+            long_forecast=state.long_forecast,
         )
 
     def _rises(self, twin: MessageStore, series: Series) -> tuple[EndedRise, ...]:

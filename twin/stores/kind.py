@@ -229,6 +229,7 @@ class StoreKind(ABC):
             forecast=self.monitor.record(self),
             forecast_scores=self.monitor.scores(self),
             plans=(self.monitor.plans.record(clock_us) or UNSET) if self.monitor.plans.are_due else UNSET,
+            long_forecast=self.monitor.long_record(self) or UNSET,
             words=(self.monitor.words(self) or UNSET) if self.monitor.memory.outcomes.calls else UNSET,
         )
         return self._record(common)

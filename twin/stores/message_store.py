@@ -94,6 +94,7 @@ class MessageStore(StoreKind):
         self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST
+        self.tables.store.params["low"] = np.inf
         self.set_params()
         self._describe_ticks()
         self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))
@@ -243,6 +244,7 @@ class MessageStore(StoreKind):
         events = block.events[:end]
         if row < end and self.tables.store.scalars[0]["clock"] == layout.NEVER:
             self.began = int(events[row]["time"])
+            self.monitor.begin(self.began)
         ages = np.zeros(end, np.int64) if demands else _NO_AGES
         while True:
             row, reason, caused = self._advance(events, row, demands, ages)
@@ -294,7 +296,7 @@ class MessageStore(StoreKind):
         row, reason = event_loop.apply(
             self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
         )
-        self.monitor.take_puts(self.tables.store.params[0])
+        self.monitor.take_noted(self.tables.store.params[0])
         self.is_counted = self.is_counted or has_counted(events[first:row])
         if not demands:
             self.counted.update(
@@ -316,7 +318,7 @@ class MessageStore(StoreKind):
         """Write to PARAMS at which ticks the event loop has to stop."""
         params = self.tables.store.params[0]
         params["attended"] = self.episodes.any_open or self._reporter.is_due or self._awaits_mix
-        self.monitor.attend(params)
+        self.monitor.attend(params, self.clock)
 
     def _make_room(self, event: np.void) -> None:
         """Grow the tables that are too small for an event."""
@@ -417,6 +419,7 @@ class MessageStore(StoreKind):
         scalars = self.tables.store.scalars[0]
         before = int(scalars["clock"])
         ticks.turn_back(self.tables.store, time, len(self._names.queues))
+        self.monitor.take_shares(self.tables.store.params[0])
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
         self.monitor.turn_back(before, now)
@@ -469,6 +472,7 @@ class MessageStore(StoreKind):
 
     def header(self) -> bytes:
         """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""
+        self.monitor.take_shares(self.tables.store.params[0])
         return msgspec.msgpack.encode(
             Header(
                 version=MESSAGE_VERSION,
