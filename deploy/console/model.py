@@ -19,6 +19,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from typing_extensions import override
 
 from deploy.console.points import History, Point, points_per_store
@@ -58,7 +59,7 @@ MAX_LETTER_CHARACTERS = 600
 # Fields of a state record that the page does not read in the summary of a store.
 _UNREAD = frozenset((
     "smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels", "coverage", "plans",
-    "site", "words",
+    "site", "words", "long_forecast",
 ))  # fmt: skip
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
@@ -489,6 +490,7 @@ class ConsoleModel(PageModel):
             "not_known": not_known,
             "seen": ", ".join(state.seen),
             "plans": state.plans,
+            "long": "" if state.long_forecast is UNSET else state.long_forecast.sentence_in(self._zone),
         }
         content |= {key: value for key, value in rare.items() if value}
         return _StoreEntry(content, self._version + 1, urgency, severity)

@@ -70,7 +70,6 @@ def morning_document(report: Report) -> Document:
             Table(_STORES, rows, {"highest", "now", "min of 2192", "within interval"}, {"within interval"}),
             *([Text(others)] if others else []),
             *_list("Until Monday", list(_long_lines(report))),
-            *_list("Until Monday", list(_long_lines(report))),
             *_pictures(stores, report),
             *_list("Rises", list(_rise_lines(report))),
             Heading("Who would have called"),
@@ -224,25 +223,15 @@ def _forecast(store: StoreReport) -> str:
 
 
 def _long_lines(report: Report) -> Iterator[str]:
-    """Yield the long forecast of each store that may not last or leaks, and the number of others."""
-    known = [(store.store, own) for store in report.stores if (own := store.long_forecast) is not UNSET]
-    told = [(name, own) for name, own in known if own.is_telling]
-    for name, own in sorted(told, key=lambda pair: (pair[1].lasts_probability, pair[0])):
-        yield f"{name} {own.sentence_in(ZONE.get())}"
-    if rest := len(known) - len(told):
-        until = in_zone(known[0][1].until, ZONE.get())
-        yield f"{as_count(rest, 'other store' if told else 'store')}: likely to last until {until:%a %H:%M}"
-
-
-def _long_lines(report: Report) -> Iterator[str]:
     """Yield the long forecast of each store that may be full within two weeks or leaks, and the number of others."""
-    known = [(store.store, store.long_forecast) for store in report.stores if store.long_forecast]
-    told = [(name, own) for name, own in known if own.is_telling]
-    for name, own in sorted(told, key=lambda pair: (pair[1].lasts_probability, pair[0])):
+    known = [(store.store, store.long_forecast) for store in report.stores if store.long_forecast is not UNSET]
+    telling = [(name, own) for name, own in known if own.is_telling]
+    for name, own in sorted(telling, key=lambda pair: (pair[1].lasts_probability, pair[0])):
         yield f"{name} {own.sentence_in(ZONE.get())}"
-    if rest := len(known) - len(told):
+    if rest := len(known) - len(telling):
         until = in_zone(known[0][1].until, ZONE.get())
-        yield f"{as_count(rest, 'other store' if told else 'store')}: nothing is foreseen to fill, {until:%a %H:%M} included"
+        others = as_count(rest, "other store" if telling else "store")
+        yield f"{others} likely to last until {until:%a %H:%M}"
 
 
 def _next_to_fill(report: Report) -> str:

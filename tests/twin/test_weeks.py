@@ -52,15 +52,15 @@ class Weekly(Story):
         return self
 
     def set_to(self, share: float, time: int) -> None:
-        wanted = round(share * ENTRIES)
-        op, count = ("PUT", wanted - self.held) if wanted > self.held else ("GET", self.held - wanted)
+        target = round(share * ENTRIES)
+        op, count = ("PUT", target - self.held) if target > self.held else ("GET", self.held - target)
         base = {"store": STORE, "qmgr": "QM01", "time": time}
         if count:
             self.apply(
                 {**base, "op": op, "queue": "A.QUEUE", "count": count, **({"length": 800} if op == "PUT" else {})}
             )
         self.apply({**base, "op": "HEARTBEAT"})
-        self.held = wanted
+        self.held = target
 
     @property
     def long(self) -> LongForecast:

@@ -4,8 +4,8 @@ The least and the largest share in use of each hour of the last four weeks are k
 fourteen days are drawn from them: each coming day is one of the store's days by chance, rather one of the same weekday
 and a recent one, the first of them rather one that began like this one; they begin at the least share of the last day.
 A leak is a rise of these daily least shares that stands out of their differences [published: Theil, "A rank-invariant
-method of linear and polynomial regression analysis", 1950]; it lasts as long again as it has lasted by even chance.
-So, nearly, does a rise beyond what the store's days have shown. Planned work comes on top.
+method of linear and polynomial regression analysis", 1950]. A leak, and a rise beyond what the day drawn began with,
+last the longer, the longer they have lasted. Planned work comes on top.
 """
 
 from __future__ import annotations
@@ -41,23 +41,24 @@ _MONDAY, _BACK_AT = 0, time(8)  # when people are back
 _LASTS = 0.5  # chance to last, below which it is said on Friday
 _UNIT = 10_000.0  # in which shares are kept
 _I2 = np.dtype("<i2")
-_MOST = np.iinfo(_I2).max
+_MAX_UNITS = np.iinfo(_I2).max
 _PATHS = 128
 _HOUR_US = 3600 * SECOND
 _HALF_LIFE = 28.0  # days, after which a day counts half [tuned]
-_SAME_WEEKDAY = 7.0  # times: how much likelier a day of the same weekday is drawn [tuned]
-_ALIKE = 0.05  # share by which a day may begin differently [tuned]
-_OTHER_LOAD = 0.1  # standard deviation of the logarithm of how large coming days are [tuned]
+_SAME_WEEKDAY = 3.5  # times: how much likelier a day of the same weekday is drawn [tuned]
+_ALIKE = 0.1  # share by which a day may begin differently [tuned]
+_OTHER_LOAD = 0.15  # standard deviation of the logarithm of how large coming days are [tuned]
 _LEAK_SPANS = (2, 3, 4, 5, 7, 10, 14, 21, 27)  # days
 _LEAST_LEAK, _LARGEST_LEAK = 0.002, 0.05  # share a day: what rises faster is a rise like others [tuned]
 _STANDS_OUT = 2.5  # standard errors, as a trend in `twin.forecast.flows`
 _LEAST_NOISE = 0.001  # share
 _MAD = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
 _UNSEEN_LEAK = 0.001  # standard deviation of a leak that does not stand out, share a day [tuned]
-_LEAK_ERROR = 0.4  # of a slope, as a share of it [assumed]
-_MORE, _LEAST_RISE = 1.2, 0.01  # times, and share: what is more than a day began with is a rise of its own [tuned]
-_FOOT = 0.2  # of a rise, that its foot is high
-_TURNED = 0.15  # of a rise, by which it has fallen where it has turned back
+_LEAK_ERROR = 0.1  # of a slope, as a share of it [tuned]
+_LEAK_TAIL = 3.0  # of how long leaks last: an exponent [tuned]
+_MORE, _LEAST_RISE = 1.5, 0.01  # times, and share: what is more than a day began with is a rise of its own [tuned]
+_FOOT = 0.1  # of a rise, that its foot is high
+_TURNED = 0.1  # of a rise, by which it has fallen where it has turned back
 _TAIL = 0.7  # of how long rises last: an exponent [tuned]
 _PACE_ERROR = 0.7  # standard deviation of the logarithm of the pace of a rise [tuned]
 _DRAINED = 2.0  # hours in which a rise is drained once it has ended [tuned]
@@ -115,16 +116,16 @@ class Weeks(msgspec.Struct):
         """Continue from an earlier tick; later hours are forgotten."""
         slot = tick // HOUR_TICKS
         if slot <= self.slot:
-            kept = max(0, len(self.lows) - (self.slot - slot) * _I2.itemsize)
-            self.lows, self.highs = self.lows[:kept], self.highs[:kept]
+            size = max(0, len(self.lows) - (self.slot - slot) * _I2.itemsize)
+            self.lows, self.highs = self.lows[:size], self.highs[:size]
             self.slot, self.low, self.high = slot, math.inf, 0.0
         self.due = 0
 
 
-def _appended(kept: bytes, share: float, after: float, silent: int) -> bytes:
+def _appended(hours: bytes, share: float, after: float, silent: int) -> bytes:
     """Return hours with one more, and silent ones after it."""
-    units = [min(round(_UNIT * value), _MOST) for value in (share, after)]
-    return (kept + np.array([units[0]] + [units[1]] * silent, _I2).tobytes())[-HOURS * _I2.itemsize :]
+    units = [min(round(_UNIT * value), _MAX_UNITS) for value in (share, after)]
+    return (hours + np.array([units[0]] + [units[1]] * silent, _I2).tobytes())[-HOURS * _I2.itemsize :]
 
 
 def next_friday(now: int, zone: tzinfo) -> int:
@@ -137,12 +138,12 @@ def next_monday(now: int, zone: tzinfo) -> int:
     return _next(now, zone, _MONDAY, _BACK_AT)
 
 
-def _next(now: int, zone: tzinfo, weekday: int, at: time) -> int:
+def _next(now: int, zone: tzinfo, weekday: int, clock: time) -> int:
     local = in_zone(now, zone)
     day = local.date() + timedelta(days=(weekday - local.weekday()) % 7)
-    moment = datetime.combine(day, at, zone)
+    moment = datetime.combine(day, clock, zone)
     if moment <= local:
-        moment = datetime.combine(day + timedelta(days=7), at, zone)
+        moment = datetime.combine(day + timedelta(days=7), clock, zone)
     return round(moment.timestamp()) * SECOND
 
 
@@ -151,7 +152,7 @@ def _next(now: int, zone: tzinfo, weekday: int, at: time) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LongLook:
-    """What a store's hours say of the next fourteen days.
+    """Long forecast of a store by its own hours.
 
     Attributes:
         full_in: f8[_PATHS], hours until it is full, by path; inf: not in them.
@@ -181,10 +182,10 @@ def look_weeks(lows: bytes, highs: bytes, share: float, seed: int, planned: byte
     Args:
         lows, highs: as of `Weeks`.
         share: share in use now.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         planned: f8[AHEAD], share that planned work adds by each coming hour; b"": nothing is planned.
     """
-    low, high = (np.frombuffer(kept, _I2) / _UNIT for kept in (lows, highs))
+    low, high = (np.frombuffer(hours, _I2) / _UNIT for hours in (lows, highs))
     if low.size < LEAST_KNOWN:
         return None
     rng = np.random.default_rng(seed)
@@ -226,7 +227,7 @@ class _Days(NamedTuple):
 
 
 class Leak(NamedTuple):
-    """Rise of the daily least shares. slope: share a day, 0: none; error: of it; days: for which it has lasted."""
+    """Rise of the daily least shares. slope: share a day, 0: none; error: standard error of it; days: its length."""
 
     slope: float = 0.0
     error: float = 0.0
@@ -236,7 +237,7 @@ class Leak(NamedTuple):
 @lru_cache(1024)
 def _leak_of(troughs: tuple[float, ...]) -> Leak:
     """Return the leak of daily least shares, oldest first: over the span in which it stands out most."""
-    best, most = Leak(), _STANDS_OUT
+    best, highest = Leak(), _STANDS_OUT
     for days in _LEAK_SPANS:
         if days >= len(troughs):
             break
@@ -252,8 +253,8 @@ def _leak_of(troughs: tuple[float, ...]) -> Leak:
                 noise, _MAD * float(np.median(np.abs(before - np.median(before)))), float(np.std(before[-7:])) / 2
             )
         error = noise / float(np.sqrt(times @ times))
-        if _LEAST_LEAK < slope < _LARGEST_LEAK and slope / error > most:
-            best, most = Leak(slope, error, days), slope / error
+        if _LEAST_LEAK < slope < _LARGEST_LEAK and slope / error > highest:
+            best, highest = Leak(slope, error, days), slope / error
     return best
 
 
@@ -265,7 +266,7 @@ def _drift(leak: Leak, rng: np.random.Generator, ahead: Array) -> Array:
         slopes = np.maximum(
             0.0, leak.slope + math.hypot(leak.error, _LEAK_ERROR * leak.slope) * rng.standard_t(4, _PATHS)
         )
-        lasts = leak.days * (1.0 / rng.random(_PATHS) - 1.0)
+        lasts = leak.days * (rng.random(_PATHS) ** -_LEAK_TAIL - 1.0)
     return np.asarray(slopes[:, None] * np.minimum(ahead / DAY, lasts[:, None]))
 
 

@@ -580,6 +580,7 @@ class StoreView {
     this.left = timeLeft();
     this.left.root.classList.add("hero");
     this.chart = new StoreChart(`Usage of ${name} over time`);
+    this.long = h("p", { class: "soft" });
     this.meters = h("div", { class: "meters" });
     this.alertList = h("div", { class: "alerts" });
     this.clearedTitle = h("summary");
@@ -597,7 +598,7 @@ class StoreView {
     this.whatIf = new WhatIf(name, (after) => this.chart.compare(after));
     this.missing = h("p", { class: "empty", hidden: true });
     this.body = h("div", {},
-      h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root), this.whatIf.root,
+      h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root, this.long), this.whatIf.root,
         panel(h("h2", {}, "Resources"), this.meters)),
       this.whatIf.advice, this.alerts, this.planned,
       h("div", { class: "columns even" }, this.held, this.shares, panel(h("h2", {}, "Counters"), this.facts.root)));
@@ -616,6 +617,7 @@ class StoreView {
     this.match.set(store);
     this.severity.set(toneOf(store), wordOf(store));
     this.left.set(store);
+    setText(this.long, store.long);
     this.chart.draw(store);
     reconcile(this.meters, store.resources, (item) => item.name, meter, (bar, item) => bar.set(store, item, false));
     const incidents = incidentsOf(this.name);
@@ -625,7 +627,7 @@ class StoreView {
       reconcile(list, own.slice(0, 20), (incident) => incident.id, incidentView, (part, incident) => part.set(incident, false));
     }
     this.cleared.hidden = cleared.length === 0;
-    setText(this.clearedTitle, cleared.length > 20 ? `${cleared.length} cleared, the latest 20` : `${cleared.length} cleared`);
+    setText(this.clearedTitle, `${cleared.length} cleared${cleared.length > 20 ? ", the latest 20" : ""}`);
     const fields = store.fields;
     fill(this.queues.body, (fields.queues || []).map((queue) => [queue.name, count(queue.depth), queue.bytes === null ? "" : amount(queue.bytes)]));
     const plans = store.plans || [], number = (value) => (value === null ? "" : count(value));
