@@ -82,7 +82,7 @@ _HOMES = (acts, alerts, letters, states, reports, report_records)  # modules of 
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
     "AlertData": ("site",),
-    "StateRecord": ("site", "plans", "words"),
+    "StateRecord": ("site", "plans", "long_forecast", "words"),
     "PageScore": ("saved",),
     "DeepQueue": tuple(field.name for field in msgspec.structs.fields(DeepQueue) if field.default is msgspec.UNSET),
 }

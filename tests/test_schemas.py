@@ -238,7 +238,7 @@ def test_a_state_of_the_code_is_one_of_the_schema(
     fields = schema("state")
     for state in states:
         validator("state").validate(state)
-        assert set(state) | {"site", "plans", "words"} == set(fields["properties"]) | set(
+        assert set(state) | {"site", "plans", "long_forecast", "words"} == set(fields["properties"]) | set(
             fields["$defs"][twin.kind]["properties"]
         )
     assert states[1]["messages"] and states[1]["plans"] and "plans" not in states[0]

@@ -495,7 +495,7 @@ class Overview {
   }
 }
 
-// Rows out of sight are written when they come into sight, else every ten draws.
+// Rows out of sight are written once in sight, else every ten draws.
 class InSight {
   constructor() {
     this.views = new Map();
@@ -509,7 +509,7 @@ class InSight {
     }, { rootMargin: "10%" });
   }
 
-  // Return a view for `reconcile` whose content is written by a function of its item.
+  // Return a view for `reconcile` written by a function of its item.
   watch(root, write) {
     const view = { root, isSeen: true, age: this.views.size % PATIENCE, waiting: null, write(item) {
       view.waiting = null;
@@ -551,7 +551,7 @@ function headline(stores) {
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 
-// What to type where nothing was ever written.
+// What to type where nothing was written.
 const COMMANDS = [["Start the job", "mqtwin stream --estate estate.toml --bootstrap-servers localhost:9092 --checkpoint checkpoint"],
   ["Simulate a recording, if you have none", "mqtwin simulate getter-outage --estate estate.toml -o friday.arrow"],
   ["Publish it in fast motion", "mqtwin publish friday.arrow --estate estate.toml --bootstrap-servers localhost:9092 --content-type arrow --speed 240"]];
@@ -590,7 +590,7 @@ class StoreView {
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
     this.held = panel(h("h2", {}, "Deepest queues"), this.queues.root);
     this.plans = table([["Plan"], ...["From", "Until", "Announced", "Seen", "Status"].map((text) => [text, "number"])]);
-    this.planned = h("section", { class: "panel" }, h("h2", {}, "Planned work"), this.plans.root);
+    this.planned = panel(h("h2", {}, "Planned work"), this.plans.root);
     this.facts = facts();
     this.storage = table([["Structure"], ["Has", "number"], ["SIZE", "number"], ["May still grow by", "number"]]);
     this.promise = h("p", { class: "soft" });

@@ -207,9 +207,8 @@ def section(looks: Sequence[Looks], command: str) -> str:
     return f"""{BEGIN}
 ## Until Monday
 
-The [long forecast](forecast.md#until-monday) on months of {len(looks)} stores, asked every six hours whether the store
-is full within 24 and 72 hours: Brier skill over the share of these looks that was followed by full, with nine tenths of
-its samples by store. A reader that stops cannot be foreseen three days ahead.
+The [long forecast](forecast.md#until-monday) on months of {len(looks)} stores, asked every six hours: Brier skill over
+climatology (nine tenths of samples by store). No reader that stops is foreseen.
 
 {markdown(header, [_row("all", looks), *rows])}
 
