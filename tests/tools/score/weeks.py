@@ -3,7 +3,7 @@
 Eight kinds of store in turn: the ordinary months of `tests.tools.score.month`, without a filling and with one; those
 without one that leak 0.5, 1, 2 or 4 percentage points a day from some day on; readers that are away on weekends; a
 reader whose limit the working days exceed, at a load that may grow. What is asked every six hours, until the store is
-full, is whether it will be within 24 and 72 hours. `--write` writes the table into docs/foresight.md.
+full, is whether it will be within 24 and 72 hours. `--write` writes the table into docs/forecast.md.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _row(name: str, looks: Sequence[Looks]) -> list[str]:
 
 
 def section(looks: Sequence[Looks], command: str) -> str:
-    """Return the section of docs/foresight.md about the long forecast, in Markdown. command: what measured it."""
+    """Return the part of docs/forecast.md about the long forecast, in Markdown. command: what measured it."""
     header = [
         "stores",
         "number",
@@ -205,10 +205,8 @@ def section(looks: Sequence[Looks], command: str) -> str:
     ]
     rows = [_row(kind, [own for own in looks if own.kind == kind]) for kind in KINDS]
     return f"""{BEGIN}
-## Until Monday
-
-The [long forecast](forecast.md#until-monday) on months of {len(looks)} stores, asked every six hours: Brier skill over
-climatology (nine tenths of samples by store). No reader that stops is foreseen.
+Asked every six hours in months of {len(looks)} stores, of loads that nothing was tuned on: Brier skill over climatology
+(nine tenths of samples by store). A reader that stops cannot be foreseen three days ahead.
 
 {markdown(header, [_row("all", looks), *rows])}
 
@@ -222,7 +220,7 @@ def main() -> int:
     parser.add_argument("--loads", type=Path, required=True, help="folder of real counts")
     parser.add_argument("--split", choices=("tuning", "test"), default="test", help="whose series")
     parser.add_argument("--stores", type=int, default=STORES, help=f"how many; by default {STORES}")
-    parser.add_argument("--write", action="store_true", help="write docs/foresight.md")
+    parser.add_argument("--write", action="store_true", help="write docs/forecast.md")
     options = parser.parse_args()
     try:
         texts = {name: (options.loads / f"{name}.csv").read_text(encoding="utf-8") for name in SERIES[options.split]}
@@ -230,10 +228,10 @@ def main() -> int:
         raise SystemExit(f"{options.loads}: {error.strerror}; expected: a folder of loads") from None
     with ProcessPoolExecutor(cores()) as pool:
         looks = list(pool.map(look_at, range(options.stores), repeat(texts), repeat(options.split)))
-    words = section(looks, f"python -m tests.tools.score.weeks --loads {options.loads.name} --write")
+    words = section(looks, "python -m tests.tools.score.weeks --loads FOLDER --write")
     print(words)
     if options.write:
-        write_between(ROOT / "docs" / "foresight.md", words, BEGIN, END)
+        write_between(ROOT / "docs" / "forecast.md", words, BEGIN, END)
     return 0
 
 
