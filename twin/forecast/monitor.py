@@ -242,15 +242,16 @@ class ForecastMonitor:
         if not noted:
             return
         if self.enabled:
-            rows = (params[name][:noted].tolist() for name in ("noted_ticks", "noted_puts", "noted_shares"))
-            for tick, puts, shares in zip(*rows, strict=True):
+            ticks, puts_noted = params["noted_ticks"][:noted].tolist(), params["noted_puts"][:noted].tolist()
+            for tick, puts, shares in zip(ticks, puts_noted, params["noted_shares"].tolist(), strict=False):
                 self.memory.puts.note(tick, puts - self.memory.plans.credited)
                 self.memory.weeks.note(tick, *shares)
         params["noted"] = 0
 
     def take_shares(self, params: np.void) -> None:
         """Take the least and the largest share in use since the last note, from a row of PARAMS."""
-        self.memory.weeks.take(float(params["low"]), float(params["high"]))
+        hours = self.memory.weeks
+        hours.low, hours.high = min(hours.low, float(params["low"])), max(hours.high, float(params["high"]))
         params["low"], params["high"] = np.inf, 0.0
 
     def look_soon(self) -> None:
@@ -273,10 +274,12 @@ class ForecastMonitor:
         if is_planned and self.plans.tick(view, tick):  # what is not as planned is news
             self.memory.next_look, self.memory.asked = 0, ()
         self.memory.puts.note(tick, int(store.scalars["puts"][0]) + full_puts - self.memory.plans.credited)
-        self.take_shares(store.params[0])
-        self.memory.weeks.note(tick, float(store.params[0]["share"]))
+        params = store.params[0]
+        self.memory.weeks.note(tick, float(params["share"]), float(params["low"]), float(params["high"]))
+        params["low"], params["high"] = np.inf, 0.0
         alerts = fits.check(self.plans, view, tick) if is_planned else []
-        alerts += weeks.check(self.memory.weeks, self.plans, view, tick, self.zone)
+        if tick >= self.memory.weeks.due or self.memory.weeks.reviewed:
+            alerts += weeks.check(self.memory.weeks, self.plans, view, tick, self.zone)
         return alerts + self._foresee(view, tick)
 
     def _foresee(self, view: ForecastView, tick: int) -> list[Alert]:

@@ -41,6 +41,7 @@ _MONDAY, _BACK_AT = 0, time(8)  # when people are back
 _LASTS = 0.5  # chance to last, below which it is said on Friday
 _UNIT = 10_000.0  # in which shares are kept
 _I2 = np.dtype("<i2")
+LEAST_BYTES = LEAST_KNOWN * _I2.itemsize  # of `Weeks.lows`
 _MAX_UNITS = np.iinfo(_I2).max
 _PATHS = 128
 _HOUR_US = 3600 * SECOND
@@ -75,7 +76,7 @@ class Weeks(msgspec.Struct):
         share: share in use at its first tick.
         low, high: least and largest share in it so far.
         due: tick from which to decide whether the weekend lasts; 0: not known yet.
-        reviewed: hour at which the open watch about it was last reviewed.
+        reviewed: hour at which the open watch about it was last reviewed; 0: none is open.
     """
 
     lows: bytes = b""
@@ -93,23 +94,21 @@ class Weeks(msgspec.Struct):
         self.slot = self.slot or now // _HOUR_US
         self.due = next_friday(now + max(0, LEAST_KNOWN - known) * _HOUR_US, zone) // TICK
 
-    def take(self, low: float, high: float) -> None:
-        """Take the least and the largest share that the hour under way had lately."""
-        self.low, self.high = min(self.low, low), max(self.high, high)
-
     def note(self, tick: int, share: float, low: float = math.inf, high: float = 0.0) -> None:
         """Advance to a tick.
 
         Args:
             low, high: least and largest share since the last tick that was noted, unless they were taken.
         """
-        self.take(min(low, share), max(high, share))
+        self.low, self.high = min(self.low, low, share), max(self.high, high, share)
         slot = tick // HOUR_TICKS
         if slot <= self.slot:
             return
         silent = min(slot - self.slot - 1, HOURS)
-        self.lows = _appended(self.lows, self.low, share, silent)
-        self.highs = _appended(self.highs, self.high, share, silent)
+        shares = np.array([[self.low, self.high], *([[share, share]] * silent)])
+        units = np.minimum(np.rint(_UNIT * shares), _MAX_UNITS).astype(_I2)
+        self.lows = (self.lows + units[:, 0].tobytes())[-HOURS * _I2.itemsize :]
+        self.highs = (self.highs + units[:, 1].tobytes())[-HOURS * _I2.itemsize :]
         self.slot, self.share, self.low, self.high = slot, share, share, share
 
     def turn_back(self, tick: int) -> None:
@@ -120,12 +119,6 @@ class Weeks(msgspec.Struct):
             self.lows, self.highs = self.lows[:size], self.highs[:size]
             self.slot, self.low, self.high = slot, math.inf, 0.0
         self.due = 0
-
-
-def _appended(hours: bytes, share: float, after: float, silent: int) -> bytes:
-    """Return hours with one more, and silent ones after it."""
-    units = [min(round(_UNIT * value), _MAX_UNITS) for value in (share, after)]
-    return (hours + np.array([units[0]] + [units[1]] * silent, _I2).tobytes())[-HOURS * _I2.itemsize :]
 
 
 def next_friday(now: int, zone: tzinfo) -> int:
@@ -333,7 +326,7 @@ def record(weeks: Weeks, plans: Plans, view: ForecastView, zone: tzinfo) -> Long
 
 
 def _look(weeks: Weeks, plans: Plans, view: ForecastView) -> LongLook | None:
-    if len(weeks.lows) < LEAST_KNOWN * _I2.itemsize:
+    if len(weeks.lows) < LEAST_BYTES:
         return None
     planned = _planned(plans, view, weeks.slot * HOUR_TICKS) if plans.are_due else b""
     return look_weeks(weeks.lows, weeks.highs, weeks.share, seed_of(view.name, weeks.slot), planned)
@@ -370,6 +363,7 @@ def check(weeks: Weeks, plans: Plans, view: ForecastView, tick: int, zone: tzinf
     episode = next((alert for alert in view.episodes if alert.condition == Condition.WEEKEND_DOES_NOT_LAST), None)
     if episode is not None:
         return _review(weeks, plans, view, episode, now, zone) if weeks.slot != weeks.reviewed else []
+    weeks.reviewed = 0
     if not weeks.due or tick < weeks.due:
         return []
     decided_at = weeks.due * TICK
@@ -390,6 +384,7 @@ def _review(weeks: Weeks, plans: Plans, view: ForecastView, episode: Episode, no
         is_over = own is None or own.lasts_probability >= _LASTS
     if not is_over:
         return []
+    weeks.reviewed = 0
     return view.episodes.clear(
         episode, view.viewer().over(Condition.WEEKEND_DOES_NOT_LAST, episode.resource, episode.severity), now
     )

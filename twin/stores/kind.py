@@ -23,6 +23,7 @@ from twin.estate import Estate, MessageStoreConfig, StoreConfig
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMonitor
+from twin.forecast.weeks import LEAST_BYTES
 from twin.records import Baseline, MessageStoreState, StateRecord, Step
 from twin.records.usage import usage_pct
 from twin.state.tables import Names, Tables
@@ -229,7 +230,9 @@ class StoreKind(ABC):
             forecast=self.monitor.record(self),
             forecast_scores=self.monitor.scores(self),
             plans=(self.monitor.plans.record(clock_us) or UNSET) if self.monitor.plans.are_due else UNSET,
-            long_forecast=self.monitor.long_record(self) or UNSET,
+            long_forecast=(self.monitor.long_record(self) or UNSET)
+            if len(self.monitor.memory.weeks.lows) >= LEAST_BYTES
+            else UNSET,
             words=(self.monitor.words(self) or UNSET) if self.monitor.memory.outcomes.calls else UNSET,
         )
         return self._record(common)

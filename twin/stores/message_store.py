@@ -316,9 +316,10 @@ class MessageStore(StoreKind):
 
     def _set_stops(self) -> None:
         """Write to PARAMS at which ticks the event loop has to stop."""
-        params = self.tables.store.params[0]
+        store = self.tables.store
+        params = store.params[0]
         params["attended"] = self.episodes.any_open or self._reporter.is_due or self._awaits_mix
-        self.monitor.attend(params, self.clock)
+        self.monitor.attend(params, int(store.scalars[0]["clock"]))
 
     def _make_room(self, event: np.void) -> None:
         """Grow the tables that are too small for an event."""
