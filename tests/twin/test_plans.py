@@ -271,6 +271,32 @@ def test_a_plan_that_took_less_than_announced_fits() -> None:
     assert len(store.twin.monitor.memory.plans.took["NIGHTLY"]) == 2
 
 
+def test_a_job_that_puts_as_much_more_as_it_did_before_is_as_planned() -> None:
+    """A count that is announced is a round one: the job of each night puts 7 % more, and takes as much longer."""
+    store = story()
+    store.send_plan(
+        id="NIGHTLY", queue="B.QUEUE", messages=4000, length=800, rrule="FREQ=DAILY;BYHOUR=12,13,14", duration_s=1600
+    )
+    news = []
+    for _ in range(2):
+        store.pass_time(60 - (store.time // MINUTE_US) % 60)
+        store.pass_time(28.5, puts=25)
+        store.pass_time(6, gets=200)
+        news.append(store.twin.monitor.memory.plans.runs[-1].is_broken)
+    assert news == [True, False]
+    assert store.twin.monitor.memory.plans.put["NIGHTLY"] == pytest.approx((1.069, 1.069), abs=0.01)
+
+
+def test_a_job_that_begins_late_is_as_planned_while_it_puts_the_rest() -> None:
+    store = story()
+    store.plan(1, 31, messages=4000, length=800)
+    store.pass_time(9)
+    store.pass_time(26, puts=25)  # until 4 minutes beyond its end, 3,900 messages
+    store.pass_time(10)
+    assert store.alerts == []
+    assert not store.twin.monitor.memory.plans.runs[-1].is_broken
+
+
 def test_the_state_record_has_the_plans_of_a_day() -> None:
     store = story()
     store.plan(10, 40, messages=2500, length=800, note="month end")

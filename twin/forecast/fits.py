@@ -129,17 +129,17 @@ def _fit_rest(view: ForecastView, run: Run, tick: int) -> NoFit | None:
     pace, growth = run.pace(tick, counts(view, run.plan)[1])
     size = size_of(view, run.plan)
     if announced is not None and pace > 0.0 and tick - run.began >= _SETTLED_TICKS:
-        ends = max(0, announced - run.seen) / pace
+        ends = run.rest(announced) / pace
         rate = max(0.0, growth)
     else:
         ends = (run.end - now) / TICK
         if ends <= 0.0:  # it may still stop
             return None
-        rate = max(0.0, growth) if announced is None else max(0, announced - run.seen) / ends
+        rate = max(0.0, growth) if announced is None else run.rest(announced) / ends
     full = _roll(fill, [Flow(0.0, ends, rate, size)])
     if full is None or full[0] > ends:
         return None
-    room = -1 if announced is None else run.seen + int(max(0, announced - run.seen) * full[0] / max(ends, 1e-9))
+    room = -1 if announced is None else run.seen + int(run.rest(announced) * full[0] / max(ends, 1e-9))
     return NoFit(run.plan, Window(run.start, run.end), fill.resources[full[1]], now + round(full[0] * TICK), room)
 
 

@@ -37,7 +37,10 @@ _REACHED_TICKS = 2 * MINUTE_TICKS  # for which puts may last once what was annou
 _SLOW = 0.05  # of the announced pace, below which nothing is put at present [assumed]
 _MARKS = 6  # of a run, by minutes: its pace is that since the first of them
 _LATELY = MINUTE_TICKS // 2  # least age of the mark from which the present pace is taken
+_SLACK = 0.2  # of a window, in which a run may still put the rest of what is planned, if it will have by then [assumed]
+_MORE = 1.05  # times what earlier runs put at most, from which one is not as planned if it lasts [assumed]
 _LAST_RUNS = 5  # of which a plan remembers what they took
+_FULL = 0.98  # share in use, from which a run does not say how many messages its plan puts [assumed]
 _MARGIN = 1.1  # times what earlier runs took at most, which the next may take [assumed]
 _GRACE = 60 * SECOND  # after its end, in which a run may stop or getters may return [assumed]
 _TOLD_FOR = 3600 * SECOND  # after its end, for which alerts name a run [assumed]
@@ -60,7 +63,9 @@ class Run(msgspec.Struct, kw_only=True):
         top: the same at its highest.
         seen: messages put in it so far.
         marks: (tick, messages put, messages held) of the last minutes, the oldest first.
-        reached: tick at which all that was announced was put; None: not yet.
+        usual: times what is announced that earlier runs put at most, 1 at least.
+        enough: the same, from which it is not as planned if it lasts.
+        reached: tick at which so much was put; None: not yet.
         is_broken: True once it is not as planned.
     """
 
@@ -74,6 +79,8 @@ class Run(msgspec.Struct, kw_only=True):
     top: float
     seen: int = 0
     marks: tuple[tuple[int, int, int], ...] = ()
+    usual: float = 1.0
+    enough: float = 1.0
     reached: int | None = None
     is_broken: bool = False
 
@@ -86,6 +93,26 @@ class Run(msgspec.Struct, kw_only=True):
     def label(self) -> str:
         """How texts name it."""
         return self.plan.queue or self.plan.id
+
+    def rest(self, announced: int) -> float:
+        """Return the messages that it may still put, by what is announced and what earlier runs put."""
+        return max(0.0, announced * self.usual - self.seen)
+
+    def is_over(self, now: int) -> bool:
+        """Return True if its window has ended, and it is not about to put the rest of what is planned."""
+        if now < self.end + _GRACE:
+            return False
+        announced, left = self.announced, self.end + round(_SLACK * (self.end - self.start)) - now
+        if announced is None or self.plan.away or left <= 0 or not self.marks:
+            return True
+        tick, (first, seen, _) = now // TICK, self.marks[0]
+        pace = (self.seen - seen) / max(1, tick - first)
+        is_done = self.pace_now(tick) <= _SLOW * self.pace_announced(announced)
+        return is_done or self.rest(announced) * TICK > pace * left
+
+    def pace_announced(self, announced: int) -> float:
+        """Return the messages a tick at which a window with that count is planned."""
+        return announced / max(1.0, (self.end - self.start) / TICK)
 
     def pace(self, tick: int, depth: int) -> tuple[float, float]:
         """Return the messages a tick that its queues were put, and by which they have grown, in the last minutes."""
@@ -115,6 +142,7 @@ class PlanMemory(msgspec.Struct, kw_only=True):
         cancelled: ids of plans of the estate that events have cancelled.
         runs: windows that have begun, and have not ended an hour ago.
         took: percentages that the last runs of a plan took of the store, by its id.
+        put: times what was announced that they put, where that was near it.
         ended: (first tick, last tick) of runs that are over, while the store has not fallen since.
         covered: messages put by the last tick to the queues of runs, by queue.
         credited: messages put in runs so far.
@@ -126,6 +154,7 @@ class PlanMemory(msgspec.Struct, kw_only=True):
     cancelled: tuple[str, ...] = ()
     runs: list[Run] = []
     took: dict[str, tuple[float, ...]] = {}
+    put: dict[str, tuple[float, ...]] = {}
     ended: tuple[tuple[int, int], ...] = ()
     covered: dict[str, int] = {}
     credited: int = 0
@@ -178,6 +207,7 @@ class Plans:
                     self._end(run, now)
             memory.runs = [run for run in memory.runs if run.plan.id != name]
             memory.took.pop(name, None)
+            memory.put.pop(name, None)
             return
         plan = msgspec.convert(content, Plan)
         self._forget(now)
@@ -207,6 +237,7 @@ class Plans:
         memory.plans = tuple(plan for plan in memory.plans if not self._has_ended(plan, now))
         names = {plan.id for plan in self.known} | {run.plan.id for run in memory.runs}
         memory.took = {name: took for name, took in memory.took.items() if name in names}
+        memory.put = {name: put for name, put in memory.put.items() if name in names}
 
     def _has_ended(self, plan: Plan, now: int) -> bool:
         """Return True if no window of a plan is ahead or under way."""
@@ -227,7 +258,7 @@ class Plans:
         self._credit(view, now)
         is_news = False
         for run in memory.runs[:]:
-            if run.end + _GRACE > now:
+            if not run.is_over(now):
                 is_news = self._follow(view, run, tick, share) or is_news
             elif run.marks:
                 self._end(run, now)
@@ -240,6 +271,7 @@ class Plans:
 
     def _begin(self, view: ForecastView, plan: Plan, window: Window, tick: int, share: float) -> None:
         puts, depth = counts(view, plan)
+        put = self.memory.put.get(plan.id, ())
         run = Run(
             plan=plan,
             start=window.start,
@@ -250,6 +282,8 @@ class Plans:
             share=share,
             top=share,
             marks=((tick, 0, depth),),
+            usual=max((1.0, *put)),
+            enough=max((1.0, *(_MORE * own for own in put))),
         )
         self.memory.runs = [*self.memory.runs, run][-_MOST_RUNS:]
 
@@ -272,16 +306,15 @@ class Plans:
         if tick - run.marks[-1][0] >= MINUTE_TICKS:
             run.marks = (*run.marks, (tick, run.seen, depth))[-_MARKS:]
         announced, allowed = run.announced, run.plan.allowed_pct
-        if announced is not None and run.seen >= announced and run.reached is None:
+        if announced is not None and run.seen >= announced * run.enough and run.reached is None:
             run.reached = tick
         if run.is_broken:
             return False
         if allowed is not None and 100.0 * share > allowed:
             run.is_broken = True
-        elif announced is not None and run.seen > announced:
-            usual = announced / max(1, (run.end - run.start) / TICK)
-            lasts = run.reached is not None and tick - run.reached >= _REACHED_TICKS
-            run.is_broken = run.seen > _EXCEEDED * announced or (lasts and run.pace_now(tick) > _SLOW * usual)
+        elif announced is not None and run.reached is not None:
+            lasts = tick - run.reached >= _REACHED_TICKS and run.pace_now(tick) > _SLOW * run.pace_announced(announced)
+            run.is_broken = lasts or run.seen > _EXCEEDED * announced
         return run.is_broken
 
     def _end(self, run: Run, now: int) -> None:
@@ -291,6 +324,9 @@ class Plans:
             if run.seen or run.plan.away:
                 took = round(100.0 * (run.top - run.share), 1)
                 memory.took[run.plan.id] = (*memory.took.get(run.plan.id, ()), took)[-_LAST_RUNS:]
+            put = run.seen / (run.announced or math.inf)
+            if 1.0 / _EXCEEDED <= put <= _EXCEEDED and run.top < _FULL:
+                memory.put[run.plan.id] = (*memory.put.get(run.plan.id, ()), round(put, 3))[-_LAST_RUNS:]
             memory.ended = (*memory.ended, (run.began, min(now, run.end) // TICK))[-_MOST_ENDED:]
         run.marks = ()
 
@@ -322,7 +358,9 @@ class Plans:
     def active(self, now: int) -> Iterator[Run]:
         """Yield the runs under way that are as planned. now: microseconds."""
         return (
-            run for run in self.memory.runs if run.marks and run.start <= now < run.end + _GRACE and not run.is_broken
+            run
+            for run in self.memory.runs
+            if run.marks and run.start <= now and not run.is_broken and not run.is_over(now)
         )
 
     def upcoming(self, now: int, horizon: int) -> Iterator[tuple[Plan, Window]]:
@@ -352,8 +390,7 @@ class Plans:
         left = (run.end - tick * TICK) / TICK
         if announced is None:
             return [Flow(left, math.inf, -growth, size, is_sure=run.plan.away)] if growth > 0 else []
-        usual = announced / max(1.0, (run.end - run.start) / TICK)
-        remaining = max(0, announced - run.seen)
+        usual, remaining = run.pace_announced(announced), run.rest(announced)
         if pace > _SLOW * usual:
             if growth <= 0.0:
                 return []

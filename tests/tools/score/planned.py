@@ -4,8 +4,9 @@ Each night a job puts to a queue that nobody gets from until it ends, in a store
 same night is played without a plan and with one: jobs that fit, jobs that fill the store, and wrong plans (not run, and
 something else fills the store; twice its size; an hour late). With `--words` the nights of a store follow one another,
 so that it learns how rises end. After a page somebody says whether the store was full, one time in ten the wrong way
-round, until ten words are given; the nights after that are compared with those of a store without words. `--write`
-writes a table into its page.
+round, until ten words are given; the nights after that are compared with those of a store without words. With `--month`
+one job comes every night for a month, some nights without an end, and one recurring plan announces it. `--write` writes
+a table into its page.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ COMMAND = "python -m tests.tools.score.planned --write"
 WORDS_BEGIN, WORDS_END = "<!-- words: begin -->", "<!-- words: end -->"
 WORDS_PAGE = ROOT / "docs" / "incidents.md"
 WORDS_COMMAND = "python -m tests.tools.score.planned --words --write"
+MONTH_BEGIN, MONTH_END = "<!-- planned-month: begin -->", "<!-- planned-month: end -->"
+MONTH_COMMAND = "python -m tests.tools.score.planned --month --write"
+NIGHTS_OF_MONTH = 30
 STORES = 10  # of which each has nights that follow one another
 NIGHTS_OF_STORE = 60
 _WORDS = 10  # that are said of a store's pages
@@ -48,6 +52,7 @@ ENTRIES = 16_700  # about that many messages of LENGTH fill the store
 LENGTH = 800
 SIZE = "36M"
 _MINUTE = 60_000_000  # microseconds
+_DAY = 1_440 * _MINUTE
 _STEP = 20_000_000
 _QUIET = 70  # minutes before the job
 _AFTER = 60
@@ -66,7 +71,7 @@ structure = "APP1"
 structure = "APP1"
 """
 KINDS = ("fits", "fills", "not run", "twice the size", "an hour late")
-_STORY = len(KINDS)  # a seed of its own
+_STORY, _MONTH = len(KINDS), len(KINDS) + 1  # seeds of their own
 
 
 class Night(NamedTuple):
@@ -209,16 +214,12 @@ def play_story(number: int, story: Sequence[Night], estate: Estate, *, is_answer
     player, decoder, rng = Player(estate, demands=True), Decoder(estate), np.random.default_rng((_STORY, number, 1))
     heard, words, start = [], 0, START
     for night in story:
-        lines = [msgspec.json.encode(event) for event in events(night, is_planned=False, start=start)]
-        alerts = player.feed(decoder.json(lines))
-        pages = [own for own in alerts if own.condition == Condition.FULL_FORECAST and own.severity != INFO]
-        full = [own for own in alerts if own.condition == Condition.FULL and own.change == OPENED]
-        page, is_wrong = pages[0] if pages else None, rng.random() < _WRONG
-        paged_at = None if page is None else (page.time - start) / _MINUTE
-        heard.append(Heard(paged_at, (full[0].time - start) / _MINUTE if full else None, words))
+        own, page = _hear(player, decoder, night, start, words)
+        heard.append(own)
+        is_wrong = rng.random() < _WRONG
         start += (_QUIET + night.lasts + 2 * _AFTER) * _MINUTE
         if is_answered and page is not None and words < _WORDS:
-            word = USEFUL if bool(full) is not is_wrong else USELESS
+            word = USEFUL if (own.full is not None) is not is_wrong else USELESS
             attributes = {"opened": opened_of(page.alert_id), "word": word}
             note = {
                 "time": start - _MINUTE,
@@ -230,6 +231,16 @@ def play_story(number: int, story: Sequence[Night], estate: Estate, *, is_answer
             player.feed(decoder.json([msgspec.json.encode(note)]))
             words += 1
     return heard
+
+
+def _hear(player: Player, decoder: Decoder, night: Night, start: int, words: int = 0) -> tuple[Heard, Alert | None]:
+    """Play a night of a store and return what becomes of it, and its first page of the forecast."""
+    lines = [msgspec.json.encode(event) for event in events(night, is_planned=False, start=start)]
+    alerts = player.feed(decoder.json(lines))
+    page = next((own for own in alerts if own.condition == Condition.FULL_FORECAST and own.severity != INFO), None)
+    full = next((own for own in alerts if own.condition == Condition.FULL and own.change == OPENED), None)
+    minutes = [None if own is None else (own.time - start) / _MINUTE for own in (page, full)]
+    return Heard(minutes[0], minutes[1], words), page
 
 
 def words_table(stores: Sequence[tuple[list[Heard], list[Heard]]]) -> str:
@@ -251,6 +262,63 @@ def words_table(stores: Sequence[tuple[list[Heard], list[Heard]]]) -> str:
         f"| fillings that nobody hears of any more | | {unheard} |",
     ]
     return "\n".join(rows) + f"\n\n`{WORDS_COMMAND}` measures it.\n"
+
+
+# --- a month ----------------------------------------------------------------------------------------------------------
+
+
+def draw_month(number: int, nights: int) -> tuple[int, list[Night]]:
+    """Return the messages that a store's job has announced, and its nights: about as many, on some without an end."""
+    rng = np.random.default_rng((_MONTH, number))
+    announced, lasts = int(rng.uniform(0.5, 0.85) * ENTRIES), int(rng.integers(45, 150))
+    month = []
+    for _ in range(nights):
+        fills = rng.random() < _FILLINGS / 3
+        size = rng.uniform(1.25, 1.9) * ENTRIES if fills else announced * min(1.1, rng.lognormal(0.0, 0.05))
+        pace = np.repeat(rng.lognormal(0.0, 0.25, 400), 9)
+        stretched = round(lasts * max(1.0, size / announced))
+        month.append(Night("fills" if fills else "fits", int(rng.integers(5, 60)), int(size), stretched, pace))
+    return announced, month
+
+
+def play_month(announced: int, month: Sequence[Night], estate: Estate, *, is_planned: bool) -> list[Heard]:
+    """Return what becomes of the nights of a month. is_planned: a recurring plan announces the job."""
+    player, decoder = Player(estate, demands=True), Decoder(estate)
+    if is_planned:
+        lasts = min(night.lasts for night in month)
+        plan = {
+            "id": "JOB",
+            "queue": "BATCH",
+            "messages": announced,
+            "length": LENGTH,
+            "from": as_text(START + _QUIET * _MINUTE),
+            "rrule": "FREQ=DAILY",
+            "duration_s": 60 * lasts,
+        }
+        event = {"qmgr": "QM01", "time": START, "op": "PLAN", "store": "QSG1/APP1", "plan": plan}
+        player.feed(decoder.json([msgspec.json.encode(event)]))
+    return [_hear(player, decoder, night, START + day * _DAY)[0] for day, night in enumerate(month)]
+
+
+def month_table(stores: Sequence[tuple[list[Heard], list[Heard]]]) -> str:
+    """Return the figures as Markdown. stores: (without a plan, with one) of each store, night by night."""
+    pairs = [pair for own in stores for pair in zip(*own, strict=True)]
+    calm = [pair for pair in pairs if pair[0].full is None]
+    filled = [pair for pair in pairs if pair[0].full is not None]
+    rows = [
+        f"| {len(stores)} stores, {NIGHTS_OF_MONTH} nights each of one job | without a plan | with it |",
+        "| --- | --- | --- |",
+        _row(f"{len(calm)} nights as planned: nights with a page", calm, lambda night: night.page is not None),
+        _row(
+            f"{len(filled)} nights on which it does not end: paged {_IN_TIME} min before full",
+            filled,
+            lambda night: (night.lead or 0.0) >= _IN_TIME,
+        ),
+    ]
+    leads = [[night.lead or 0.0 for night in own] for own in zip(*filled, strict=True)]
+    medians = [f"{np.median(own):.0f} min" for own in leads] or ["-", "-"]
+    rows.append(f"| lead of their pages, p50 | {medians[0]} | {medians[1]} |")
+    return "\n".join(rows) + f"\n\n`{MONTH_COMMAND}` measures it.\n"
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -302,7 +370,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tools.score.planned")
     parser.add_argument("--nights", type=int, default=NIGHTS, help="of each kind")
     parser.add_argument("--words", action="store_true", help="measure words instead of plans")
-    parser.add_argument("--stores", type=int, default=STORES, help="of --words")
+    parser.add_argument("--month", action="store_true", help="measure a month with a recurring plan instead")
+    parser.add_argument("--stores", type=int, default=STORES, help="of --words and --month")
     parser.add_argument("--write", action="store_true", help="write the table into its page")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -311,6 +380,8 @@ def main() -> int:
         estate = load_estate(path)
         if arguments.words:
             return _measure_words(arguments.stores, estate, writes=arguments.write)
+        if arguments.month:
+            return _measure_month(arguments.stores, estate, writes=arguments.write)
         measured = {}
         for kind in KINDS:
             measured[kind] = measure(kind, arguments.nights, estate)
@@ -336,6 +407,22 @@ def _measure_words(stores: int, estate: Estate, *, writes: bool) -> int:
     sys.stdout.write(text)
     if writes:
         write_between(WORDS_PAGE, f"{WORDS_BEGIN}\n\n{text}\n{WORDS_END}", WORDS_BEGIN, WORDS_END)
+    return 0
+
+
+def _measure_month(stores: int, estate: Estate, *, writes: bool) -> int:
+    """Measure months, print and perhaps write."""
+    heard = []
+    for number in range(stores):
+        announced, month = draw_month(number, NIGHTS_OF_MONTH)
+        without, planned = (play_month(announced, month, estate, is_planned=flag) for flag in (False, True))
+        heard.append((without, planned))
+        sys.stderr.write(f"{number}: {month_table(heard[-1:])}\n")
+        sys.stderr.flush()
+    text = month_table(heard)
+    sys.stdout.write(text)
+    if writes:
+        write_between(PAGE, f"{MONTH_BEGIN}\n\n{text}\n{MONTH_END}", MONTH_BEGIN, MONTH_END)
     return 0
 
 

@@ -11,8 +11,11 @@ from tests.tools.score.planned import (
     Heard,
     Played,
     draw,
+    draw_month,
     draw_story,
     events,
+    month_table,
+    play_month,
     play_night,
     play_story,
     table,
@@ -80,3 +83,16 @@ def test_a_store_is_told_of_its_pages_alone_and_by_chance_wrongly(estate: Estate
         sum(night.page is not None for night in answered[:number]) for number in range(3)
     ]
     assert answered[0] == silent[0]
+
+
+def test_a_month_is_counted_without_a_plan_and_with_it(estate: Estate) -> None:
+    without = [Heard(100.0, None, 0), Heard(None, None, 0), Heard(125.0, 130.0, 0), Heard(90.0, 130.0, 0)]
+    planned = [Heard(None, None, 0), Heard(None, None, 0), Heard(100.0, 130.0, 0), Heard(110.0, 130.0, 0)]
+    assert month_table([(without, planned)]).splitlines()[2:5] == [
+        "| 2 nights as planned: nights with a page | 1 | 0 |",
+        "| 2 nights on which it does not end: paged 10 min before full | 1 | 2 |",
+        "| lead of their pages, p50 | 22 min | 25 min |",
+    ]
+    announced, month = draw_month(0, 2)
+    assert 0.5 < announced / ENTRIES < 0.85
+    assert [own.page for own in play_month(announced, month, estate, is_planned=True)] == [None, None]
