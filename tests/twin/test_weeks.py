@@ -189,9 +189,12 @@ def test_friday_says_that_the_weekend_does_not_last(friday: Weekly) -> None:
 
 @pytest.mark.parametrize("is_cancelled", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_it_is_over_once_the_weekend_lasts_and_at_the_latest_on_monday(friday: Weekly, *, is_cancelled: bool) -> None:
-    store = friday.copied()
-    if is_cancelled:
-        store.send("PLAN", None, time=store.time, store=STORE, plan={"id": "BATCH", "cancelled": True})
+    store, monday = friday.copied(), as_microseconds("2026-11-30T03:00:00Z")
+    plan: dict[str, Any] = {"id": "BATCH", "cancelled": True}
+    if not is_cancelled:  # the job is due on Monday morning, and is not run
+        plan = {"id": "BATCH", "messages": 100_000, "length": 800}
+        plan |= {"from": as_text(monday), "until": as_text(monday + 6 * HOUR_US)}
+    store.send("PLAN", None, time=store.time, store=STORE, plan=plan)
     store.follow(rhythm, range(7 * 24 + 5, 7 * 24 + 70))
     assert (store.weekend()[0].change, store.weekend()[-1].change) == (OPENED, CLEARED)
     over = "2026-11-27T17:" if is_cancelled else "2026-11-30T08:"
