@@ -160,7 +160,7 @@ def run_demo(
                 _print_line(f"The console is running: {run.address}")
             _show(console, job, estate, broker.bootstrap_servers, recording, run, seconds)
             with _activity(console, "replaying the recording with fixed lines"):
-                run.compared = compare(recording, estate, run.alerts)
+                run.compared = compare(recording, estate, run.alerts, SideBySide().planned(estate))
             yield run
     finally:
         broker.stop()

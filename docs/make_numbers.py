@@ -98,7 +98,7 @@ def _of_the_demo(folder: Path) -> list[Passage]:
     estate = load_estate(path)
     simulate(SideBySide(), estate, recording, SEED)
     _printed("replay", recording, "--estate", path, "--alerts", alerts)
-    headings, lines = comparison_lines(compare(recording, estate, _records(alerts)))
+    headings, lines = comparison_lines(compare(recording, estate, _records(alerts), SideBySide().planned(estate)))
     rows = [headings, *lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]

@@ -164,7 +164,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.tools.score.
 OTHERS = {"--build", "--durations", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--previous", "--profile", "--from"}  # of kubectl, docker compose and uvx
-OTHERS |= {"--words"}  # of tests.tools.score.planned
+OTHERS |= {"--month", "--words"}  # of tests.tools.score.planned
 OTHERS |= {"--site-dir", "--strict", "--target", "--pins"}  # of mkdocs, mypy, pip, tests.tools.release.matrix
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}

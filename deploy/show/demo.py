@@ -8,7 +8,7 @@ DISPLAY CFSTATUS and D XCF,STR show them, and a straight line for every resource
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from deploy.show.terminal import Wrapped, command_line
 from kernels.clock import SECOND
 from twin.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Condition, Pool
 from twin.estate import Estate
+from twin.estate.planned import Plan
 from twin.playback.fillings import fillings
 from twin.playback.pages import (
     Alarm,
@@ -42,6 +43,7 @@ from twin.records import (
     ResourceUsage,
     StructureState,
     fullest_of,
+    read_alert_record,
     resources_of,
 )
 from twin.simulation import Outcome
@@ -236,8 +238,17 @@ class MethodResult:
         return sum(lead is None for leads in self.leads_s.values() for lead in leads)
 
 
-def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> list[MethodResult]:
-    """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark."""
+def compare(
+    recording: Path,
+    estate: Estate,
+    alerts: Iterable[AlertRecord],
+    planned: Mapping[str, tuple[Plan, ...]] | None = None,
+) -> list[MethodResult]:
+    """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark.
+
+    Args:
+        planned: Planned work by store, of which the twin is told in one more row.
+    """
     played = play(recording, estate)
     records = list(alerts)
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
@@ -245,6 +256,10 @@ def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> l
     }
     methods["straight line"] = straight_line_pages
     methods["twin"] = lambda series: from_incidents(records, series.store)
+    if planned:
+        with_plan = play(recording, replace(estate, planned=planned)).alerts
+        announced = [read_alert_record(alert.record()) for alert in with_plan]
+        methods["twin, with a plan"] = lambda series: from_incidents(announced, series.store)
     methods["twin, watches too"] = lambda series: from_incidents(records, series.store, watches=True)
     true_fillings = {name: fillings(series) for name, series in sorted(played.series.items())}
     results = []

@@ -260,8 +260,13 @@ def test_one_structure_levels_off_one_fills_its_data_set_and_one_has_teeth(side_
 
 
 def test_fixed_lines_call_for_nothing_and_miss_what_fills(side_by_side: tuple[Path, Outcome]) -> None:
-    """Fixed lines are arithmetic on the recording; the twin's own results are measured by the scorecard."""
-    at_80, at_85, *_ = compare(side_by_side[0], side_by_side_estate(), [])
+    """Fixed lines are arithmetic on the recording; the scorecard measures the twin's own results.
+
+    Told when the getters are away, it calls nobody before they fail to come back.
+    """
+    estate = side_by_side_estate()
+    at_80, at_85, *_, planned, _ = compare(side_by_side[0], estate, [], SideBySide().planned(estate))
+    assert (planned.method, planned.false, planned.missed) == ("twin, with a plan", 0, 0)
     assert at_80.leads_s["QSG1/APP2"] == at_85.leads_s["QSG1/APP2"] == (None,)
     assert at_80.false >= 4 and at_85.false >= 4
 

@@ -13,8 +13,9 @@ from typing_extensions import override
 
 from twin.errors import UsageError
 from twin.estate import Estate, PageSet, Structure
+from twin.estate.planned import Plan
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
-from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, START, Scenario, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site, stores_of
 
 _FULL_AT = 0.85  # first 2192 at the default rate, as a share of the time of filling
@@ -405,16 +406,32 @@ class SideBySide(Scenario):
     @override
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         trial, arrivals, chance = rng.spawn(3)
-        names = list(stores_of(estate, (Structure,)))
-        if len(names) < 3:
-            raise UsageError(f"{self.name}: {estate.source} has {len(names)}; expected: three structures with queues")
-        sites = [Site.find(estate, name, None, chance, (Structure,)) for name in names[:3]]
+        sites = [Site.find(estate, name, None, chance, (Structure,)) for name in self._structures(estate)]
         flows = [
             *self._level(sites[0], trial),
             *self._data_set(sites[1], trial),
             *self._teeth(sites[2], trial),
         ]
         return arrivals, flows
+
+    def planned(self, estate: Estate) -> dict[str, tuple[Plan, ...]]:
+        """Return plans of the third structure: in each tooth its getter is away, in the last one as in the others."""
+        site = Site.find(estate, self._structures(estate)[2], None, None, (Structure,))
+        begins = [START + round(1e6 * 60 * tooth * (self.climb + self.empty)) for tooth in range(int(self.teeth) + 1)]
+        lasts = round(1e6 * 60 * self.climb)
+        return {
+            site.store.name: tuple(
+                Plan(id=f"tooth-{tooth}", queue=site.queue, start=begin, end=begin + lasts, away=True)
+                for tooth, begin in enumerate(begins)
+            )
+        }
+
+    def _structures(self, estate: Estate) -> list[str]:
+        """Return the names of the three structures. Raise UsageError where there are fewer."""
+        names = list(stores_of(estate, (Structure,)))
+        if len(names) < 3:
+            raise UsageError(f"{self.name}: {estate.source} has {len(names)}; expected: three structures with queues")
+        return names[:3]
 
     def _level(self, site: Site, rng: np.random.Generator) -> list[Flow]:
         """Climb fast until the rules offload, then hardly at all: the climb to 80 % takes a third of the outage."""
