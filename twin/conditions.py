@@ -131,7 +131,10 @@ class Condition(StrEnum):
     IN_DOUBT = "in-doubt", Rule(DATA, 2, TICK, WARNING, OWN_RULES, (Pool.UNITS,))
     SCM_OVERRUN = "scm-overrun", Rule(FILLING, 11, TICK, VARIES, OWN_RULES, (Pool.SCM,))
     PLAN_DOES_NOT_FIT = "plan-does-not-fit", Rule(FILLING, -1, TICK, INFO, OWN_RULES, _FORESEEN)
-    WEEKEND_DOES_NOT_LAST = "weekend-does-not-last", Rule(FILLING, -2, TICK, INFO, OWN_RULES, _FORESEEN)
+    WEEKEND_DOES_NOT_LAST = (
+        "weekend-does-not-last",
+        Rule(FILLING, -2, TICK, INFO, OWN_RULES, (*_FILLED, Pool.AUGMENTED)),
+    )
     FAULT_WAIT = "fault-wait", Rule(FILLING, 9, TICK, INFO, OWN_RULES, (Pool.SCM,))
 
 

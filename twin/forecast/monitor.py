@@ -250,6 +250,8 @@ class ForecastMonitor:
 
     def take_shares(self, params: np.void) -> None:
         """Take the least and the largest share in use since the last note, from a row of PARAMS."""
+        if not self.enabled:
+            return
         hours = self.memory.weeks
         hours.low, hours.high = min(hours.low, float(params["low"])), max(hours.high, float(params["high"]))
         params["low"], params["high"] = np.inf, 0.0
@@ -423,6 +425,7 @@ class ForecastMonitor:
         memory.outcomes.turn_back(before, now)
         memory.puts.turn_back(tick)
         memory.weeks.turn_back(tick)
+        self.begin(now)
         self.plans.turn_back(tick)
         memory.next_look, memory.last = min(memory.next_look, tick), ()
         for name in ("danger_since", "calm_since", "eased_since", "refused_at"):
