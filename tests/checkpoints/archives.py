@@ -110,7 +110,8 @@ def pack(contents: Contents, folder: Path, servers: str, checkpoint: Path, targe
     _drop_old_versions(checkpoint)
     _move(checkpoint, _uri(checkpoint), HOME)
     manifest = msgspec.json.decode((checkpoint / MANIFEST).read_bytes())
-    manifest |= {"cluster": "", "topics": dict.fromkeys(manifest["topics"], ""), "mqtwin": contents.version}
+    # Records that are sent again have other times and offsets than those that were read.
+    manifest |= {"cluster": "", "topics": dict.fromkeys(manifest["topics"], ""), "mqtwin": contents.version, "read": {}}
     (checkpoint / MANIFEST).write_bytes(msgspec.json.encode(manifest))
     checkpoint.rename(folder / "checkpoint")
     path = target / contents.name
