@@ -63,9 +63,8 @@ class Run(msgspec.Struct, kw_only=True):
         top: the same at its highest.
         seen: messages put in it so far.
         marks: (tick, messages put, messages held) of the last minutes, the oldest first.
-        usual: times what is announced that earlier runs put at most, 1 at least.
-        enough: the same, from which it is not as planned if it lasts.
-        reached: tick at which so much was put; None: not yet.
+        exceeded: times what was announced that earlier runs put at most; 0: none is known.
+        reached: tick at which more was put than is planned; None: not yet.
         is_broken: True once it is not as planned.
     """
 
@@ -79,8 +78,7 @@ class Run(msgspec.Struct, kw_only=True):
     top: float
     seen: int = 0
     marks: tuple[tuple[int, int, int], ...] = ()
-    usual: float = 1.0
-    enough: float = 1.0
+    exceeded: float = 0.0
     reached: int | None = None
     is_broken: bool = False
 
@@ -96,7 +94,7 @@ class Run(msgspec.Struct, kw_only=True):
 
     def rest(self, announced: int) -> float:
         """Return the messages that it may still put, by what is announced and what earlier runs put."""
-        return max(0.0, announced * self.usual - self.seen)
+        return max(0.0, announced * max(1.0, self.exceeded) - self.seen)
 
     def is_over(self, now: int) -> bool:
         """Return True if its window has ended, and it is not about to put the rest of what is planned."""
@@ -105,8 +103,8 @@ class Run(msgspec.Struct, kw_only=True):
         announced, left = self.announced, self.end + round(_SLACK * (self.end - self.start)) - now
         if announced is None or self.plan.away or left <= 0 or not self.marks:
             return True
-        tick, (first, seen, _) = now // TICK, self.marks[0]
-        pace = (self.seen - seen) / max(1, tick - first)
+        tick = now // TICK
+        pace, _ = self.pace(tick, self.marks[0][2])
         is_done = self.pace_now(tick) <= _SLOW * self.pace_announced(announced)
         return is_done or self.rest(announced) * TICK > pace * left
 
@@ -271,7 +269,6 @@ class Plans:
 
     def _begin(self, view: ForecastView, plan: Plan, window: Window, tick: int, share: float) -> None:
         puts, depth = counts(view, plan)
-        put = self.memory.put.get(plan.id, ())
         run = Run(
             plan=plan,
             start=window.start,
@@ -282,8 +279,7 @@ class Plans:
             share=share,
             top=share,
             marks=((tick, 0, depth),),
-            usual=max((1.0, *put)),
-            enough=max((1.0, *(_MORE * own for own in put))),
+            exceeded=max(self.memory.put.get(plan.id, ()), default=0.0),
         )
         self.memory.runs = [*self.memory.runs, run][-_MOST_RUNS:]
 
@@ -306,7 +302,7 @@ class Plans:
         if tick - run.marks[-1][0] >= MINUTE_TICKS:
             run.marks = (*run.marks, (tick, run.seen, depth))[-_MARKS:]
         announced, allowed = run.announced, run.plan.allowed_pct
-        if announced is not None and run.seen >= announced * run.enough and run.reached is None:
+        if announced is not None and run.seen >= announced * max(1.0, _MORE * run.exceeded) and run.reached is None:
             run.reached = tick
         if run.is_broken:
             return False
