@@ -24,7 +24,7 @@ from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.readers import Readers
 from twin.alerts.runbook import runbook_of
 from twin.conditions import Condition
-from twin.estate import Estate, MessageStoreConfig
+from twin.estate import Estate
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
 from twin.events.fields import NOTE, OPS, PLAN
@@ -71,9 +71,9 @@ class MessageStore(StoreKind):
         *,
         forecasts: bool = True,
     ) -> None:
-        described = estate.stores[name]
-        if not isinstance(described, MessageStoreConfig) or described.kind != self.kind:
-            raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
+        described = estate.message_stores.get(name)
+        if described is None or described.kind != self.kind:
+            raise StateError(f"store {name} is a {estate.stores[name].kind}, not a {self.kind}")
         self.name = name
         self.estate = estate
         self.config = described
