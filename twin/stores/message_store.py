@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -60,6 +60,7 @@ class MessageStore(StoreKind):
     """
 
     acts: ActionMemory
+    is_untouched: ClassVar[bool] = False  # it is opened at its first event
 
     def __init__(
         self,
@@ -255,6 +256,10 @@ class MessageStore(StoreKind):
                 alerts += self._control(events[row], block.extras.get(row, b"{}"))
                 row += 1
             alerts += alerting.open_fired(self)
+
+    def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:  # noqa: ARG002
+        """Return no alerts: no store reports to it."""
+        return []
 
     def demand(self, events: Array) -> Array:
         """Execute queue operations as the real system would, refusing those that cannot be done.
