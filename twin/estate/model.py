@@ -145,6 +145,7 @@ class Store(Config):
     mqsc_type: ClassVar[str] = ""  # of objects in MQSC; "": it is none
     holds_messages: ClassVar[bool] = False
     shares_queues: ClassVar[bool] = False  # True if its queues are shared ones
+    queue_key: ClassVar[str] = ""  # key of a queue's table that places it there; "": none
     has_measured_size: ClassVar[bool] = False  # True if a MEASURE may have its size
     coupling_facility: str | None = None
     scm_max_size: int | None = None
@@ -215,6 +216,7 @@ class Structure(ForecastSettings):
 
     kind: ClassVar[Literal["structure"]] = "structure"
     mqsc_type: ClassVar[str] = "CFSTRUCT"
+    queue_key: ClassVar[str] = "structure"
     shares_queues: ClassVar[bool] = True
     has_measured_size: ClassVar[bool] = True
 
@@ -300,6 +302,13 @@ class Structure(ForecastSettings):
         return not self.holds_queues
 
     @property
+    def name_parts(self) -> tuple[str, ...]:
+        """What each part of its name is a name of; "": a number or a name of IBM."""
+        if not self.queue_sharing_group:
+            return ("other structure",)
+        return "group", "" if self.is_administration else "structure"
+
+    @property
     def holds_queues(self) -> bool:
         """False for an administration structure or one of other programs: only measurements say what it holds."""
         return bool(self.queue_sharing_group) and not self.is_administration
@@ -358,6 +367,8 @@ class PageSet(ForecastSettings):
 
     kind: ClassVar[Literal["page_set"]] = "page_set"
     mqsc_type: ClassVar[str] = "PSID"
+    name_parts: ClassVar[tuple[str, ...]] = ("queue manager", "")
+    queue_key: ClassVar[str] = "storage_class"
 
     name: str
     queue_manager: str
@@ -422,6 +433,7 @@ class QueueFile(ForecastSettings):
 
     kind: ClassVar[Literal["queue_file"]] = "queue_file"
     mqsc_type: ClassVar[str] = "QLOCAL"
+    name_parts: ClassVar[tuple[str, ...]] = ("queue manager", "queue")
 
     name: str
     queue_manager: str
@@ -470,6 +482,7 @@ class CouplingFacility(Store):
     """Coupling facility with the SCM and storage that its structures share. `name` is "CF01"."""
 
     kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
+    name_parts: ClassVar[tuple[str, ...]] = ("coupling facility",)
 
     name: str
     size: int | None = attribute(in_bytes(1), default=None)
@@ -505,6 +518,7 @@ class UniformCluster(Store):
     """A uniform cluster of distributed queue managers. `name` is "UC01"."""
 
     kind: ClassVar[Literal["uniform_cluster"]] = "uniform_cluster"
+    name_parts: ClassVar[tuple[str, ...]] = ("cluster",)
 
     name: str
     queue_managers: tuple[str, ...] = attribute(Form(names(QMGR_NAME, "queue managers")))
@@ -532,6 +546,7 @@ class QueueManagerLog(Store):
     """Log and checkpoints of a distributed queue manager, which its queue files share. `name` is "QMD1"."""
 
     kind: ClassVar[Literal["queue_manager"]] = "queue_manager"
+    name_parts: ClassVar[tuple[str, ...]] = ("queue manager",)
 
     name: str
     queue_files: tuple[str, ...]  # their store names, sorted
