@@ -19,7 +19,7 @@ import structlog
 from deploy.bridge import Command
 from deploy.show.terminal import printable
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, MessageStoreConfig
+from twin.estate import Estate
 from twin.estate.errors import show
 from twin.planning.allowed import Allow, Allowed, read_allowed
 from twin.planning.proposals import changed_since, forecast_of, problem_of, rebuilt, size_of
@@ -197,8 +197,8 @@ class Runner:
 
     def _row_of(self, request: Requested) -> tuple[Allow, Allowed]:
         """Return the row that allows a request, which is what its parameters give. UsageError: it does not."""
-        config = self._estate.stores.get(request.store)
-        if not isinstance(config, MessageStoreConfig):
+        config = self._estate.message_stores.get(request.store)
+        if config is None:
             raise UsageError(f"{show(request.store)}: the estate has no such store; expected: one that holds messages")
         change, allowed = rebuilt(request, config), read_allowed(self._actions)
         return allowed.row_of(change.kind, request.store, change.settings), allowed

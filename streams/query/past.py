@@ -21,7 +21,7 @@ from streams.kafka.present import events_until
 from streams.kafka.record import record_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
-from streams.query.report_records import SHARED_KINDS, ReadMark, ReportError, read_record
+from streams.query.report_records import ReadMark, ReportError, read_record
 from streams.query.session import SparkJava
 from streams.query.stored_state import read_twins
 from twin.errors import UsageError
@@ -30,10 +30,8 @@ from twin.events import Decoder
 from twin.playback.replays import Player, chunks_of
 from twin.playback.timeline import Timeline
 from twin.records import StateRecord
-from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store, reopened
 from twin.stores.reports import Report
-from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
 from twin.units import as_text
 
@@ -94,7 +92,7 @@ class JobPast:
             UsageError: neither a snapshot nor the topic reaches back so far, or the store has had no event by then.
             MqtwinError: no Kafka answers, or a snapshot cannot be read.
         """
-        is_shared = store is not None and self.estate.stores[store].kind in SHARED_KINDS
+        is_shared = store is not None and not self.estate.stores[store].holds_messages
         own = None if is_shared else store  # others report to a shared store
         _, stretches, twins = self._open(time_us, own)
         for stretch in stretches:
@@ -295,13 +293,12 @@ class JobPast:
     def _twins(self, snapshot: Snapshot, estate: Estate, store: str | None) -> dict[str, Twin]:
         """Return the twins of a snapshot, shared stores with the reports that were on their way to them."""
         twins = read_twins(snapshot.directory, estate, store, java=self.java, session=self.session)
-        if store is not None or not any(config.kind in SHARED_KINDS for config in estate.stores.values()):
+        if store is not None or len(estate.message_stores) == len(estate.stores):
             return twins
         reports = self._reports_on_the_way(snapshot, estate, twins)
         for name in sorted({report.target for report in reports}):
-            shared = twins.setdefault(name, open_store(estate, name))
-            assert isinstance(shared, SharedStore)
-            shared.take([report for report in reports if report.target == name])
+            twin = twins.setdefault(name, open_store(estate, name))
+            twin.take([report for report in reports if report.target == name])
         return twins
 
     def _reports_on_the_way(self, snapshot: Snapshot, estate: Estate, twins: Mapping[str, Twin]) -> list[Report]:
@@ -343,7 +340,7 @@ def _reports_of(value: bytes | None, estate: Estate) -> list[Report]:
 
 def _is_later(report: Report, source: Twin | None) -> bool:
     """Return True if a source made a report after the given state of it. source: None: it had no event yet."""
-    if not isinstance(source, MessageStore):
+    if source is None or source.tables is None:
         return True
     scalars = source.tables.store.scalars[0]
     tick = int(scalars["tick"]) + (report.values is None)  # where it leaves, it says so of the next tick

@@ -45,11 +45,9 @@ from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
 from twin.events.refusals import DETAIL_CHARACTERS
 from twin.records import StateRecord
-from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin, open_store
+from twin.stores.open import Twin, open_message_store
 from twin.stores.refusing import OF_THE_MACHINE, Refused, apply_others, event_text, refused_at_once, without
 from twin.stores.reports import Report
-from twin.stores.shared_store import SharedStore
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
@@ -226,10 +224,10 @@ class TwinProcessor(StatefulProcessor):
     def _find_refused(self, store: str, blocks: Sequence[EventBlock], saved: SavedState | None) -> list[list[Refused]]:
         """Return the events of each batch at which a twin of the saved state raises."""
         estate = self._packed.unpack().estate
-        pages = self._state.pages() if saved is not None else ()
-        twin = open_store(estate, store, None, saved.header if saved is not None else None, pages)
-        if not isinstance(twin, MessageStore):
+        if not estate.stores[store].holds_messages:
             return []
+        pages = self._state.pages() if saved is not None else ()
+        twin = open_message_store(estate, store, None, saved.header if saved is not None else None, pages)
         refused = []
         for block in blocks:
             twin, _, own = apply_others(twin, estate, block)
@@ -277,16 +275,14 @@ class TwinProcessor(StatefulProcessor):
                 seams.ACTIVE.reach(seams.APPLYING)
             for alert in _applied(lease.twin, blocks):
                 output.add_alert(alert)
-            shared = lease.twin if isinstance(lease.twin, SharedStore) else None
-            if shared is not None and (reports or caught_up is not None):
-                for alert in shared.take(reports, caught_up=caught_up):
+            if reports or caught_up is not None:
+                for alert in lease.twin.take(reports, caught_up=caught_up):
                     output.add_alert(alert)
             duplicates = lease.twin.duplicates - duplicates_before
-            if shared is None:
-                output.note_clock(lease.twin.clock, blocks, duplicates)
+            output.note_clock(lease.twin.clock, blocks, duplicates)
             output.hear(source_bits(self._packed).words(blocks))
             output.add_reports(lease.twin.drain_reports())
-            if shared is None or not shared.is_untouched:  # else it has had a mark only
+            if not lease.twin.is_untouched:  # else it has had a mark only
                 output.add_state(lease.twin.state())
             applied = time.perf_counter_ns()
             pages, size = self._state.write_pages(lease.twin.dirty_pages())

@@ -22,13 +22,11 @@ from streams.query.observed import BatchReport
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError
 from twin.estate import Estate
-from twin.stores.open import SHARED_TWINS
 from twin.stores.reports import Report, Tick, Values
 
 CONTENT_TYPE = "application/json"
 REPORTS_PER_RECORD = 1000  # about 150 KB
 
-SHARED_KINDS = tuple(SHARED_TWINS)
 _EXPECTED = "expected: a record that the job itself wrote"
 _SETTINGS = {"enable.idempotence": True, "partitioner": "murmur2_random"}  # the partition that the job's reports take
 
@@ -128,7 +126,7 @@ def read_record(value: bytes | None, estate: Estate) -> list[Report] | ReadMark:
 def _check_shared(name: str, estate: Estate) -> None:
     """Raise ReportError unless a store is one that others share."""
     shared = estate.stores.get(name)
-    if shared is None or shared.kind not in SHARED_KINDS:
+    if shared is None or shared.holds_messages:
         raise ReportError(
             f"store is {name}; expected: a coupling facility, uniform cluster or distributed queue manager"
             " of the estate"
@@ -147,8 +145,7 @@ def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
     except UNREADABLE as error:
         raise ReportError(f"{error}; {_EXPECTED}") from None
     _check_shared(record.store, estate)
-    source = estate.stores.get(record.source)
-    if source is None or source.kind in SHARED_KINDS:
+    if record.source not in estate.message_stores:
         raise ReportError(f"source is {record.source}; expected: a store of the estate that holds messages")
     previous: tuple[int, int] | None = None
     for fields in record.reports:
@@ -197,7 +194,7 @@ class ReadMarks:
     """
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
-        self.stores = [name for name, store in estate.stores.items() if store.kind in SHARED_KINDS]
+        self.stores = [name for name, store in estate.stores.items() if not store.holds_messages]
         self._kafka = kafka
         self._topics = topics
         self._last_mark: bool | None = None

@@ -24,7 +24,6 @@ from streams.query.observed import BatchReport, SourceBits
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON
-from twin.stores.open import MESSAGE_KINDS
 from twin.stores.silence import heartbeat, watched_queue_managers
 
 _MIN_REPEAT_S = TICK / SECOND  # the clock of a store ticks every ten seconds; more heartbeats would change nothing
@@ -205,7 +204,7 @@ class SourceGuard:
     def _write(self, qmgr: str, silent_s: int) -> None:
         """Write a heartbeat for each store with messages of a queue manager."""
         routes = (self._estate.routes[number] for number in self._estate.routes_of_qmgr(qmgr))
-        stores = [route.store for route in routes if self._estate.stores[route.store].kind in MESSAGE_KINDS]
+        stores = [route.store for route in routes if route.store in self._estate.message_stores]
         now = time.time_ns() // 1000
         with Sender(self._kafka, self._topics, PublishResult(), linger_ms=5, create_topics=False) as sender:
             for store in stores:

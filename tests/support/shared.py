@@ -100,7 +100,7 @@ class Shared:
 
     def _opened(self, header: bytes | None) -> SharedTwin:
         twin = open_store(self.estate, self.name, None, header)
-        assert not hasattr(twin, "tables")
+        assert twin.tables is None
         return twin  # type: ignore[return-value]
 
     def reports(self, *reports: Report, caught_up: bool = True) -> list[Alert]:

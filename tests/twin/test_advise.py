@@ -15,6 +15,7 @@ from twin.planning.advise import Advice, Promise, advise, advise_members
 from twin.planning.proof import AS_IT_IS, prove
 from twin.planning.whatif import Moment, Traffic, at_moment, what_if
 from twin.simulation import Outcome
+from twin.stores.uniform_cluster import UniformClusterTwin
 from twin.testing import Driver
 
 STORE = "QSG1/APP1"
@@ -205,19 +206,15 @@ def test_members_of_a_cluster_follow_the_load(tmp_path: Path, puts: float, membe
             driver.put("REQUEST", qmgr=name, length=100, count=8_000)
             driver.get("REQUEST", qmgr=name, count=8_000)
         driver.wait(seconds=10)
-    advice = advise_members(driver._player.twins["UC01"], puts)
+    cluster = driver._player.twins["UC01"]
+    assert isinstance(cluster, UniformClusterTwin)
+    advice = advise_members(cluster, puts)
     assert (advice.active, advice.members, advice.is_enough) == (2, members, members <= 2)
     assert 1_500 * puts < advice.load_per_s < 1_700 * puts and advice.carried_per_s == 2_000
     assert advice.start == (() if members <= 2 else ("C",))
     started = [] if members <= 2 else ["Start C; UC01 rebalances the connected applications: strmqm C"]
     assert list(advice.steps[:1]) == started
     assert len(advice.steps) == max(0, members - 2) and ("Create 1 more" in " ".join(advice.steps)) == (members == 4)
-
-
-def test_members_are_of_a_cluster(private: Driver):
-    private.put("LOCAL", length=100)
-    with pytest.raises(UsageError, match="is no uniform cluster"):
-        advise_members(private._player.twins["QM01/PS04"])
 
 
 def test_a_queue_file_may_be_larger_or_smaller(private: Driver):

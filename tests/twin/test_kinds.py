@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import pytest
 
-from twin.estate import QueueFile
-from twin.stores.open import MESSAGE_TWINS, check_kinds
+from twin.estate import QueueFile, QueueManagerLog
+from twin.stores.open import MESSAGE_TWINS, SHARED_TWINS, check_kinds
 from twin.stores.queue_file import QueueFileTwin
+from twin.stores.queue_manager import QueueManagerTwin
 
 
 class StoreConfigOfTapes:
@@ -29,6 +30,12 @@ def test_a_twin_without_a_part_fails_with_its_name(part: str, monkeypatch: pytes
     monkeypatch.delattr(QueueFileTwin, part)
     with pytest.raises(TypeError, match=f"the kind queue_file lacks {part}"):
         check_kinds([QueueFile], MESSAGE_TWINS)
+
+
+def test_a_shared_twin_that_names_no_values_fails_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(QueueManagerTwin, "takes")
+    with pytest.raises(TypeError, match="the kind queue_manager lacks takes"):
+        check_kinds([QueueManagerLog], SHARED_TWINS)
 
 
 def test_a_resource_without_words_fails_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def queue_facts(queue: str, *, is_shared: bool) -> Facts:
 
 def store_facts(kind: str, config: StoreConfig, resource: Resource, fillers: tuple[Filler, ...]) -> Facts:
     """Return the facts about a resource of a store that holds messages. kind: the kind of store, a fact."""
-    facts = Facts() if not fillers else queue_facts(fillers[0].queue, is_shared=isinstance(config, Structure))
+    facts = Facts() if not fillers else queue_facts(fillers[0].queue, is_shared=config.shares_queues)
     return facts.adding(kind, resource.pool, store=config.name, resource=resource.label)
 
 

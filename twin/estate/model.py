@@ -54,6 +54,7 @@ DYNAMIC_AUGMENTED_PPM = 20_000  # of the bytes in SCM, millionths [assumed]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 
+FULL_THRESHOLD = 80  # percent, IBM's default of FULLTHRESHOLD
 ADMINISTRATION = "CSQ_ADMIN"  # the administration structure of a queue-sharing group [IBM: MQ, message CSQE022E]
 _GROUP_LETTERS = 4  # of a queue-sharing group in the CFRM policy [IBM MQ 9.2 DEFINE CFSTRUCT: padded with @]
 
@@ -142,6 +143,15 @@ class Store(Config):
     __slots__ = ()
     name: str
     mqsc_type: ClassVar[str] = ""  # of objects in MQSC; "": it is none
+    holds_messages: ClassVar[bool] = False
+    shares_queues: ClassVar[bool] = False  # True if its queues are shared ones
+    queue_key: ClassVar[str] = ""  # key of a queue's table that places it there; "": none
+    has_measured_size: ClassVar[bool] = False  # True if a MEASURE may have its size
+    coupling_facility: str | None = None
+    scm_max_size: int | None = None
+    allow_auto_alter: bool = False
+    expand: str = "NONE"
+    smds: Mapping[str, Smds] = {}
 
     @property
     def known_by_levels(self) -> bool:
@@ -162,6 +172,8 @@ class Store(Config):
 @described
 class ForecastSettings(Store):
     """Settings of the forecasts of a store that holds messages, and the drift from which they are in doubt."""
+
+    holds_messages: ClassVar[bool] = True
 
     drift_tolerance_pct: float = assumed(Form(number(0, 100)), default=5.0)
     """Drift above which an alert opens."""
@@ -189,6 +201,11 @@ class ForecastSettings(Store):
             return self.needless_per_saved
         return POLICIES[self.policy or BALANCED]
 
+    @property
+    def high_pct(self) -> int:
+        """Usage that counts as high, percent: FULLTHRESHOLD, or its default where there is none."""
+        return FULL_THRESHOLD
+
 
 @described
 class Structure(ForecastSettings):
@@ -199,6 +216,9 @@ class Structure(ForecastSettings):
 
     kind: ClassVar[Literal["structure"]] = "structure"
     mqsc_type: ClassVar[str] = "CFSTRUCT"
+    queue_key: ClassVar[str] = "structure"
+    shares_queues: ClassVar[bool] = True
+    has_measured_size: ClassVar[bool] = True
 
     name: str
     queue_sharing_group: str
@@ -210,7 +230,7 @@ class Structure(ForecastSettings):
     """Maximum size."""
     init_size: int | None = attribute(in_bytes(1), default=None, cfrm="INITSIZE", xcf="POLICY INITSIZE", optional=True)
     """Initial size."""
-    full_threshold: int = attribute(whole(0, 100), default=80, cfrm="FULLTHRESHOLD")
+    full_threshold: int = attribute(whole(0, 100), default=FULL_THRESHOLD, cfrm="FULLTHRESHOLD")
     """Percentage at which `threshold` alerts open; 0: none."""
     allow_auto_alter: bool = attribute(YES_NO, default=False, cfrm="ALLOWAUTOALT")
     """True: at FULLTHRESHOLD, ratio and size are adapted to the usage every 60 s, up to `size`."""
@@ -273,8 +293,20 @@ class Structure(ForecastSettings):
 
     @property
     @override
+    def high_pct(self) -> int:
+        return self.full_threshold or FULL_THRESHOLD
+
+    @property
+    @override
     def known_by_levels(self) -> bool:
         return not self.holds_queues
+
+    @property
+    def name_parts(self) -> tuple[str, ...]:
+        """What each part of its name is a name of; "": a number or a name of IBM."""
+        if not self.queue_sharing_group:
+            return ("other structure",)
+        return "group", "" if self.is_administration else "structure"
 
     @property
     def holds_queues(self) -> bool:
@@ -335,6 +367,8 @@ class PageSet(ForecastSettings):
 
     kind: ClassVar[Literal["page_set"]] = "page_set"
     mqsc_type: ClassVar[str] = "PSID"
+    name_parts: ClassVar[tuple[str, ...]] = ("queue manager", "")
+    queue_key: ClassVar[str] = "storage_class"
 
     name: str
     queue_manager: str
@@ -399,6 +433,7 @@ class QueueFile(ForecastSettings):
 
     kind: ClassVar[Literal["queue_file"]] = "queue_file"
     mqsc_type: ClassVar[str] = "QLOCAL"
+    name_parts: ClassVar[tuple[str, ...]] = ("queue manager", "queue")
 
     name: str
     queue_manager: str
@@ -447,6 +482,7 @@ class CouplingFacility(Store):
     """Coupling facility with the SCM and storage that its structures share. `name` is "CF01"."""
 
     kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
+    name_parts: ClassVar[tuple[str, ...]] = ("coupling facility",)
 
     name: str
     size: int | None = attribute(in_bytes(1), default=None)
@@ -482,6 +518,7 @@ class UniformCluster(Store):
     """A uniform cluster of distributed queue managers. `name` is "UC01"."""
 
     kind: ClassVar[Literal["uniform_cluster"]] = "uniform_cluster"
+    name_parts: ClassVar[tuple[str, ...]] = ("cluster",)
 
     name: str
     queue_managers: tuple[str, ...] = attribute(Form(names(QMGR_NAME, "queue managers")))
@@ -509,6 +546,7 @@ class QueueManagerLog(Store):
     """Log and checkpoints of a distributed queue manager, which its queue files share. `name` is "QMD1"."""
 
     kind: ClassVar[Literal["queue_manager"]] = "queue_manager"
+    name_parts: ClassVar[tuple[str, ...]] = ("queue manager",)
 
     name: str
     queue_files: tuple[str, ...]  # their store names, sorted
@@ -535,13 +573,13 @@ def structures_of(stores: Iterable[StoreConfig]) -> list[Structure]:
     return [store for store in stores if isinstance(store, Structure)]
 
 
-def facility_of(stores: Mapping[str, StoreConfig], config: Structure) -> CouplingFacility | None:
-    """Return the coupling facility of a structure; None where the estate has none."""
+def facility_of(stores: Mapping[str, StoreConfig], config: StoreConfig) -> CouplingFacility | None:
+    """Return the coupling facility of a structure; None where the estate has none, and of another store."""
     facility = stores.get(config.coupling_facility or "")
     return facility if isinstance(facility, CouplingFacility) else None
 
 
-def others_of(stores: Mapping[str, StoreConfig], config: Structure, facility: CouplingFacility) -> list[Structure]:
+def others_of(stores: Mapping[str, StoreConfig], config: StoreConfig, facility: CouplingFacility) -> list[Structure]:
     """Return the other structures of the coupling facility of a structure."""
     return structures_of(stores[name] for name in facility.structures if name != config.name)
 

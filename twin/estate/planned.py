@@ -20,7 +20,7 @@ from dateutil.rrule import rrulestr
 
 from twin.estate.checks import WRONG, Check, integer, number, text
 from twin.estate.errors import EstateError, known_hint, show
-from twin.estate.model import MessageStoreConfig, StoreConfig
+from twin.estate.model import StoreConfig
 from twin.estate.sources import toml_string
 from twin.units import as_datetime, event_us
 
@@ -150,7 +150,7 @@ KEYS = tuple(_CHECKS)
 
 def read_plan(fields: Mapping[str, Any], config: StoreConfig) -> Plan | Cancelled:
     """Return the plan of a PLAN event, or the end of one. EstateError: a part is wrong, unknown or missing."""
-    if not isinstance(config, MessageStoreConfig):
+    if not config.holds_messages:
         raise EstateError(f"a {config.kind} is planned by its stores; expected: a structure, page set or queue file")
     if "cancelled" in fields:
         for key in fields.keys() - {"id", "cancelled"}:

@@ -18,7 +18,15 @@ import msgspec
 
 from twin.decoding import UNREADABLE
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
-from twin.estate.model import QueueManager, Site, StoreConfig
+from twin.estate.model import (
+    MessageStoreConfig,
+    QueueManager,
+    Site,
+    StoreConfig,
+    Structure,
+    UniformCluster,
+    structures_of,
+)
 from twin.estate.past_rises import History
 from twin.estate.planned import Plan
 from twin.estate.runbook import ActionRow
@@ -59,6 +67,9 @@ class Estate:
         site: name and zone of the site.
         runbook: rows of the site's own runbook.
         planned: planned work, by store.
+        message_stores: stores that hold messages, by name, sorted.
+        structures: structures, by name, sorted.
+        clusters: the uniform cluster of each member; of several the first by name.
         queue_routes: index in `routes` by queue manager and queue or alias.
         store_routes: the same by queue manager and store.
     """
@@ -74,13 +85,22 @@ class Estate:
     site: Site = field(default_factory=Site)
     runbook: tuple[ActionRow, ...] = ()
     planned: Mapping[str, tuple[Plan, ...]] = field(default_factory=dict)
+    message_stores: Mapping[str, MessageStoreConfig] = field(init=False, repr=False, compare=False)
+    structures: Mapping[str, Structure] = field(init=False, repr=False, compare=False)
+    clusters: Mapping[str, str] = field(init=False, repr=False, compare=False)
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
     _queues_of: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Build the look-up tables of the routes."""
+        """Build the look-up tables of stores and routes."""
+        own = {name: store for name, store in self.stores.items() if isinstance(store, MessageStoreConfig)}
+        object.__setattr__(self, "message_stores", own)
+        object.__setattr__(self, "structures", {store.name: store for store in structures_of(own.values())})
+        clusters = [store for store in self.stores.values() if isinstance(store, UniformCluster)]
+        members = {qmgr: cluster.name for cluster in reversed(clusters) for qmgr in cluster.queue_managers}
+        object.__setattr__(self, "clusters", members)
         by_queue: dict[tuple[str, str], int] = {}
         by_store: dict[tuple[str, str], int] = {}
         of_qmgr: dict[str, list[int]] = {name: [] for name in self.queue_managers}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 from twin.errors import UsageError
 from twin.estate.attributes import SIZES, parse_attributes
 from twin.estate.errors import EstateError, known_hint
-from twin.estate.model import Smds, StoreConfig, Structure, facility_of
+from twin.estate.model import Smds, StoreConfig, facility_of
 from twin.estate.routes import Estate
 from twin.estate.sources import toml_string
 from twin.units import KIB, format_size
@@ -68,8 +68,6 @@ def changed_config(config: StoreConfig, settings: Mapping[str, Setting]) -> Stor
 
 def check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None:
     """Check that there is SCM if another SCMMAXSIZE is requested. UsageError: the coupling facility has none."""
-    if not isinstance(config, Structure) or not isinstance(changed, Structure):
-        return
     facility = facility_of(estate.stores, changed)
     if facility is None or facility.size is None or facility.scm:
         return  # without a described one, SCMMAXSIZE alone counts
@@ -81,7 +79,7 @@ def check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None
 
 
 def _changed_datasets(config: StoreConfig, settings: Mapping[str, Setting]) -> dict[str, Smds]:
-    if not isinstance(config, Structure):
+    if not config.smds:
         raise UsageError(f"{next(iter(settings))}: a {config.kind} has no data sets; expected: an attribute of its own")
     datasets = dict(config.smds)
     for name, value in settings.items():

@@ -20,7 +20,6 @@ from twin.decoding import UNREADABLE
 from twin.estate import (
     Estate,
     EstateError,
-    MessageStoreConfig,
     StoreConfig,
     UnknownQueue,
     UnknownQueueManager,
@@ -207,7 +206,7 @@ class Rules:
 
 def _word(config: StoreConfig, attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of a NOTE, `opened` in microseconds. Raise EventError (bad-attributes)."""
-    if not isinstance(config, MessageStoreConfig):
+    if not config.holds_messages:
         raise EventError(Reason.BAD_ATTRIBUTES, f"NOTE of {config.name}: nothing pages; expected: a store of messages")
     content = {"opened": None, "word": None} | attributes
     if content["word"] not in WORDS:

@@ -54,13 +54,13 @@ class Definitions:
 
     def _structure(self, definition: Definition) -> Iterator[Item]:
         store, estate = definition.key, self._intake.estate
-        config = None if estate is None else estate.stores.get(store)
+        config = None if estate is None else estate.structures.get(store)
         if estate is not None and config is None:
             group = store.partition("/")[0]
             self._intake.note_unknown(
                 min(members_of(estate, group), default=definition.qmgr), definition.time, store=store
             )
-        if not isinstance(config, Structure) or not config.holds_queues:
+        if config is None or config.known_by_levels:
             return
         announced = self._announced(config)
         changed = {

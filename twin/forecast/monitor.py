@@ -28,7 +28,6 @@ from kernels.layout import NEVER
 from kernels.usage import leads_to_full
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
-from twin.estate import Structure
 from twin.estate.planned import Plan
 from twin.forecast import fits, flows, remedies, rises, rule, weeks
 from twin.forecast import levels as by_levels
@@ -50,7 +49,6 @@ from twin.units import as_text
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
 _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
 _CALM_TICKS = round(rule.CALM_S / SECONDS)
-_THRESHOLD = 80  # percent, of a resource that has no FULLTHRESHOLD: IBM's default
 _EASED_PROBABILITY = 0.3  # of full, below which no time until full is said
 _EASED_TICKS = 12  # for which full must have been unlikely before its alert says so
 _CRITICAL_S = 600.0  # time left from which an alert is critical
@@ -299,8 +297,7 @@ class ForecastMonitor:
         if outlook is None:
             return self._review_levels(view, episode, tick)
         is_planned = any(self.plans.active(tick * TICK))
-        threshold = (view.config.full_threshold if isinstance(view.config, Structure) else 0) or _THRESHOLD
-        asked = rises.past_threshold(store, outlook.fill.tides, threshold)
+        asked = rises.past_threshold(store, outlook.fill.tides, view.config.high_pct)
         is_asked = not is_planned and not set(asked) <= set(self.memory.asked) and not is_full(outlook.fill)
         summary = _Summary.from_outlook(outlook, tick, is_asked=is_asked)
         self.memory.asked = () if is_planned else asked

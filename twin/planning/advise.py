@@ -25,13 +25,12 @@ from twin.conditions import ELEMENTS, Condition, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Smds, StoreConfig, Structure
 from twin.estate.advice import warnings
-from twin.estate.model import PRESTAGES_ABOVE_PCT, facility_of, others_of, structures_of
+from twin.estate.model import PRESTAGES_ABOVE_PCT, facility_of, others_of
 from twin.estate.planned import Plan as PlannedPlan
 from twin.estate.settings import DataSetSetting, Setting, Settings, changed_config
 from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Moment, NoRoomError, Traffic, what_if
 from twin.records import PlannedWork, UniformClusterState, sentences_of
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin
 from twin.units import MIB
 
@@ -252,7 +251,7 @@ def _kind_of(warning: str, store: str) -> str:
 
 
 def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
-    described = {(store.name, qmgr) for store in structures_of(stores.values()) for qmgr in store.smds}
+    described = {(store.name, qmgr) for store in stores.values() for qmgr in store.smds}
     return list(warnings(stores, described, estate.queue_managers, {}))
 
 
@@ -507,14 +506,8 @@ class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):
         return self.members <= self.active
 
 
-def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
-    """Return the members that a cluster needs.
-
-    Raises:
-        UsageError: it is not a uniform cluster, or nothing was put in it for a minute.
-    """
-    if not isinstance(twin, UniformClusterTwin):
-        raise UsageError(f"{twin.name} is no uniform cluster; expected: one")
+def advise_members(twin: UniformClusterTwin, puts: float = 1.0) -> MemberAdvice:
+    """Return the members that a cluster needs. UsageError: nothing was put in it for a minute."""
     state = twin.state()
     assert isinstance(state, UniformClusterState)
     if not state.members:

@@ -15,7 +15,7 @@ import msgspec
 from twin.capacity import statements
 from twin.conditions import Condition
 from twin.errors import UsageError
-from twin.estate import MessageStoreConfig, PageSet, QueueFile, Structure
+from twin.estate import MessageStoreConfig, PageSet, QueueFile, Structure, policy_name_of
 from twin.estate.attributes import mqsc_reading
 from twin.estate.checks import WRONG
 from twin.estate.errors import EstateError, known_hint, show
@@ -71,14 +71,13 @@ class Change(NamedTuple):
     @property
     def target(self) -> str:
         """Where to run it: a queue-sharing group, or a queue manager."""
-        config = self.config
-        return config.queue_sharing_group or config.policy_name if isinstance(config, Structure) else _qmgr(config)
+        return self.config.table_key[0]
 
     @property
     def statement(self) -> str:
         """The command, one line."""
-        if isinstance(self.config, Structure) and self.kind == "setxcf-alter":
-            return statements.alter_size(self.config.policy_name, int(self.settings["size"]))
+        if self.kind == "setxcf-alter":
+            return statements.alter_size(policy_name_of(self.config.name), int(self.settings["size"]))
         return statements.mqsc(self.config, self.settings).strip()
 
     @property
@@ -97,11 +96,6 @@ class Change(NamedTuple):
     def sha256(self) -> str:
         """The hash that an approval names."""
         return hash_of(self.language, self.target, self.statement)
-
-
-def _qmgr(config: MessageStoreConfig) -> str:
-    (qmgr,) = config.queue_managers
-    return qmgr
 
 
 def read_change(text: str, config: MessageStoreConfig) -> Change:
@@ -143,7 +137,7 @@ def rebuilt(request: Requested, config: MessageStoreConfig) -> Change:
 
 def _read_size(text: str, config: MessageStoreConfig) -> Change | None:
     match = _SETXCF.fullmatch(text)
-    if match is None or not isinstance(config, Structure):
+    if match is None or "size" not in config.rows:
         return None
     return Change("setxcf-alter", config, {"size": parse_size(match[1])})
 

@@ -38,7 +38,6 @@ from twin.forecast.refusals import is_same, refusing, without_rest
 from twin.playback.replays import play
 from twin.records import PlannedWork
 from twin.state.arrays import Array
-from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
@@ -304,7 +303,7 @@ def moment_of(estate: Estate, twin: Twin) -> Moment:
     """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast to recompute."""
     if not isinstance(twin, MessageStore):
         raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
-    if isinstance(twin, MeasuredStructureTwin):
+    if twin.config.known_by_levels:
         raise UsageError(
             f"{twin.name} holds no queues, what fills it is not known; expected: a structure with queues, or"
             " mqtwin size structure --admin"

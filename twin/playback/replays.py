@@ -64,7 +64,6 @@ from twin.stores.refusing import (
     without,
 )
 from twin.stores.reports import Report
-from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
 from twin.units import EventTime, as_count, as_text, event_us
 
@@ -352,9 +351,7 @@ class Player:
             for report in self._twin(block.store).drain_reports():
                 reports.setdefault(report.target, []).append(report)
         for name, own_reports in sorted(reports.items()):
-            shared = self._twin(name)
-            assert isinstance(shared, SharedStore)
-            alerts += shared.take(own_reports, caught_up=self._caught_up)
+            alerts += self._twin(name).take(own_reports, caught_up=self._caught_up)
         return alerts
 
     def drain_rejects(self) -> list[Reject]:
@@ -403,8 +400,7 @@ class Player:
         has fallen silent, or was never heard of, nothing is expected any more.
         """
         self._caught_up = True
-        shared = [twin for _, twin in sorted(self.twins.items()) if isinstance(twin, SharedStore)]
-        return [alert for twin in shared for alert in twin.take((), caught_up=True)]
+        return [alert for _, twin in sorted(self.twins.items()) for alert in twin.take((), caught_up=True)]
 
     def _demand(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
         demands = as_demands(block)

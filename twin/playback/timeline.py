@@ -26,8 +26,7 @@ from twin.playback.replays import Player, chunks_of, play
 from twin.playback.samples import STEP, Alerts, Applied, Letters, Observer, count_events, step_cuts
 from twin.recordings.files import Chunk, open_recording
 from twin.state.arrays import MemoryArrays
-from twin.stores.message_store import MessageStore
-from twin.stores.open import MESSAGE_KINDS, Twin, open_store
+from twin.stores.open import Twin, open_store
 from twin.units import EventTime, event_us
 
 MAX_SAMPLES = 20_000  # state records of all stores
@@ -129,7 +128,7 @@ class States(Observer):
 
     def _sample(self, twins: Mapping[str, Twin]) -> None:
         """Take the state records of the stores with events since the last sample, and of all that others report to."""
-        shared = {name for name, twin in twins.items() if twin.kind not in MESSAGE_KINDS}
+        shared = {name for name, twin in twins.items() if not twin.config.holds_messages}
         for name in self._changed | shared:
             sampled = self.by_store.setdefault(name, Sampled())
             sampled.times.append(self._latest)
@@ -309,7 +308,7 @@ class Timeline:
             raise UsageError(f"{store}: the estate has no such store{known_hint(store, self.estate.stores)}")
         time = _us(time)
         copy = self._copies.copy_before(time)
-        is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it
+        is_shared = not self.estate.stores[store].holds_messages  # others report to it
         names = [name for name in copy.twins if is_shared or name == store]
         twins = {name: copy.twins[name].open(self.estate, name) for name in names}
         pieces = self._copies.until(copy, time)
@@ -334,7 +333,7 @@ def _us(time: EventTime) -> int:
 
 
 def _copied(twin: Twin) -> _CopiedTwin:
-    return _CopiedTwin(twin.header(), twin.tables.copied_arrays() if isinstance(twin, MessageStore) else None)
+    return _CopiedTwin(twin.header(), None if twin.tables is None else twin.tables.copied_arrays())
 
 
 def _last_of_each(times: list[int], period: int) -> list[int]:

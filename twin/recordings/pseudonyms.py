@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from twin.errors import UsageError
-from twin.estate import Estate, StoreConfig, Structure
+from twin.estate import Estate, StoreConfig
 from twin.estate.planned import Plan
 from twin.units import as_datetime
 
@@ -85,19 +85,8 @@ class Pseudonyms:
 
     def store(self, config: StoreConfig) -> str:
         """Return the name of a store, of pseudonyms."""
-        if isinstance(config, Structure):
-            if not config.queue_sharing_group:
-                return self.replacement("other structure", config.name)
-            short = config.short_name if config.is_administration else self.replacement("structure", config.short_name)
-            return f"{self.replacement('group', config.queue_sharing_group)}/{short}"
-        if config.kind == "page_set":
-            return f"{self.replacement('queue manager', config.queue_manager)}/PS{config.psid:02d}"
-        if config.kind == "queue_file":
-            return (
-                f"{self.replacement('queue manager', config.queue_manager)}/{self.replacement('queue', config.queue)}"
-            )
-        kinds = {"coupling_facility": "coupling facility", "uniform_cluster": "cluster"}
-        return self.replacement(kinds.get(config.kind, "queue manager"), config.name)
+        parts = zip(config.name_parts, config.name.split("/", 1), strict=True)
+        return "/".join(self.replacement(kind, name) if kind else name for kind, name in parts)
 
     def weeks(self, first: int, last: int, zone: tzinfo, plans: Iterable[Plan]) -> int:
         """Return the whole weeks by which the key moves a recording.

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, StoreConfig, Structure
+from twin.estate import CouplingFacility, Estate, PageSet, StoreConfig, Structure
 from twin.estate.attributes import LEVELS
 from twin.estate.model import Smds
 from twin.estate.past_rises import StoreHistory, history_text
@@ -23,7 +23,7 @@ from twin.units import KIB, as_text
 
 KEPT_WORDS = ("platform", "version", "offload", "expand", "policy")  # attributes with words of MQ, or of ours
 NAMES = {"coupling_facility": "coupling facility", "host": "host", "queue_managers": "queue manager"}
-_SECTIONS = {"coupling_facility", "page_set", "queue_file", "uniform_cluster"}
+_SECTIONS = {"coupling_facility", "queue_file", "uniform_cluster"}
 _HISTORY = "history.json"
 
 
@@ -114,11 +114,11 @@ def _tables_of(store: StoreConfig, names: Pseudonyms) -> Iterator[str]:
             if dataset != Smds():
                 own = _own(dataset, Smds.rows, names)
                 yield from _table("smds", f"{name}/{names.replacement('queue manager', qmgr)}", own)
-    elif store.kind in _SECTIONS and not (isinstance(store, CouplingFacility) and store.size is None):
-        key = f"{name.partition('/')[0]}/{store.psid}" if isinstance(store, PageSet) else name
-        yield from _table(store.kind, key, _own(store, store.rows, names))
-    if isinstance(store, PageSet):
+    elif isinstance(store, PageSet):
+        yield from _table(store.kind, f"{name.partition('/')[0]}/{store.psid}", _own(store, store.rows, names))
         yield from _table("storage_class", name, {"page_set": store.psid})
+    elif store.kind in _SECTIONS and not (isinstance(store, CouplingFacility) and store.size is None):
+        yield from _table(store.kind, name, _own(store, store.rows, names))
 
 
 def _of_structure(store: Structure, names: Pseudonyms) -> dict[str, Any]:
@@ -133,18 +133,9 @@ def _of_structure(store: Structure, names: Pseudonyms) -> dict[str, Any]:
 
 def _queues(store: StoreConfig, depths: Mapping[str, int], names: Pseudonyms) -> Iterator[str]:
     """Yield the tables of the queues of a store."""
+    owner, _, short = names.store(store).partition("/")
     for queue in store.queues:
-        own: dict[str, Any] = {}
-        if isinstance(store, Structure):
-            own["structure"] = names.replacement("structure", store.short_name)
-            owner = names.replacement("group", store.queue_sharing_group)
-        elif isinstance(store, PageSet):
-            own["storage_class"] = f"PS{store.psid:02d}"
-            owner = names.replacement("queue manager", store.queue_manager)
-        elif isinstance(store, QueueFile):
-            owner = names.replacement("queue manager", store.queue_manager)
-        else:
-            continue
+        own: dict[str, Any] = {store.queue_key: short} if store.queue_key else {}
         if queue in depths:
             own["max_depth"] = depths[queue]
         if own:
@@ -173,21 +164,21 @@ def _value(value: Any) -> str:
 def _policies(estate: Estate, names: Pseudonyms) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of the CFRM policies: the names of those of structures, and what only a policy describes."""
     by_policy: dict[str, list[str]] = {}
-    for store in estate.stores.values():
-        if isinstance(store, Structure) and store.cfrm_policy is not None:
+    for store in estate.structures.values():
+        if store.cfrm_policy is not None:
             short = names.store(store).replace("/", "")
             size = -(-store.size // KIB)  # estate.toml has the size itself
             by_policy.setdefault(names.replacement("policy", store.cfrm_policy), []).append(
                 f"  STRUCTURE NAME({short}) SIZE({size})"
             )
-    for store in estate.stores.values():
-        if not isinstance(store, CouplingFacility):
+    for facility in estate.stores.values():
+        if not isinstance(facility, CouplingFacility):
             continue
-        own, others = names.store(store), store.others.items()
+        own, others = names.store(facility), facility.others.items()
         sizes = [(names.replacement("other structure", name), size // KIB) for name, size in others]
         lines = [f"  STRUCTURE NAME({name}) SIZE({size}) PREFLIST({own})" for name, size in sizes]
-        if store.size is None:
-            space = f" DUMPSPACE({store.dump_space // KIB})" if store.dump_space else ""
+        if facility.size is None:
+            space = f" DUMPSPACE({facility.dump_space // KIB})" if facility.dump_space else ""
             lines.insert(0, f"  CF NAME({own}){space}")
         if lines:
             first = next(iter(by_policy), None) or names.replacement("policy", "no policy")

@@ -24,7 +24,7 @@ import numpy as np
 
 from kernels.clock import SECOND
 from twin.errors import UsageError
-from twin.estate import Estate, ForecastSettings, MessageStoreConfig, Structure, as_estate
+from twin.estate import Estate, ForecastSettings, MessageStoreConfig, as_estate
 from twin.forecast.monitor import keeping_looks
 from twin.playback.bootstrap import RESAMPLES, Resamples
 from twin.playback.fillings import Filling, fillings
@@ -50,7 +50,6 @@ THRESHOLD, STRAIGHT = "FULLTHRESHOLD", "straight line"  # who else might call
 _DAY = 86_400 * SECOND
 _NOON = _DAY // 2
 _MONTH_DAYS = 30.0
-_THRESHOLD = 80  # percent, of a store that has no FULLTHRESHOLD
 
 
 class TunedCaller(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,8 +271,7 @@ def _play(task: _Task) -> _Played:
 def _line_pages(line: str, series: Series, estate: Estate) -> list[Alarm]:
     if line == STRAIGHT:
         return straight_line_pages(series)
-    config = estate.stores[series.store]
-    return static_pages(series, (config.full_threshold if isinstance(config, Structure) else 0) or _THRESHOLD)
+    return static_pages(series, estate.message_stores[series.store].high_pct)
 
 
 def _calls(series: Series, own: Sequence[Filling], pages: Sequence[Alarm]) -> _Calls:

@@ -256,14 +256,13 @@ def try_capacity(
     Raises:
         UsageError: no message fits.
     """
-    config = estate.stores[store]
-    assert isinstance(config, MessageStoreConfig)
+    config = estate.message_stores[store]
     scale = max(1, -(-_bytes_of(config) // _MAX_TRIAL_BYTES))
     twin = _open(estate, config, scale)
     count, demand_count, usage = 0, 0, 0.0
     while True:
         demands = _as_demands(draw(_PIECE if percent is None else _SAMPLE), got)
-        if isinstance(config, Structure) and config.scm_max_size is not None:
+        if config.scm_max_size is not None:
             demands["time"] = _START_US + (demand_count + np.arange(demands.size)) * _STEP_US
             demand_count += demands.size
         twin.demand(demands)

@@ -24,7 +24,7 @@ from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import BACKOUT, CLEAR, COMMIT, GET, PUT
 from twin.capacity.structures import allocate
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, Structure
+from twin.estate import CouplingFacility, Estate
 from twin.estate.model import FIXED_AUGMENTED, facility_of, structures_of
 from twin.events import ARROW_SCHEMA
 from twin.events.fields import OPS
@@ -266,7 +266,7 @@ def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
         return
     outcome.offload_rule = max(outcome.offload_rule, state.offload_rule)
     scm = state.scm
-    if scm is not None and isinstance(twin.config, Structure):
+    if scm is not None:
         used = 100 * (scm.used or 0) / max(1, twin.config.scm_max_size or 0)
         outcome.peak_scm_pct = max(outcome.peak_scm_pct, used)
         outcome.faults = scm.faults

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import ALTER, CLEAR, MEASURE, REBUILD
-from twin.estate import Structure
+from twin.estate import StoreConfig
 from twin.estate.rows import Attribute, Table
 from twin.events.fields import OPS
 from twin.forecast.refusals import LEFT_HOURS, Left
@@ -55,7 +55,7 @@ class StoreChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_change(
-    event: np.void, content: bytes, queue: str, config: object, sized: int | None
+    event: np.void, content: bytes, queue: str, config: StoreConfig, sized: int | None
 ) -> tuple[StoreChange | None, int | None]:
     """Return the change that an event is, or None, and the SIZE by which the next measurement is judged.
 
@@ -72,7 +72,7 @@ def read_change(
     if op != MEASURE:
         return (StoreChange(op=op, content=attributes) if attributes or op == REBUILD else None), None
     size = attributes.get("size")
-    if not isinstance(config, Structure) or config.allow_auto_alter or not isinstance(size, int):
+    if not config.has_measured_size or config.allow_auto_alter or not isinstance(size, int):
         return None, sized
     if sized in (None, size):
         return None, size

@@ -21,7 +21,7 @@ from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
-from twin.estate import CouplingFacility, Structure
+from twin.estate import CouplingFacility
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, structures_of
 from twin.events import Measured
 from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, StorageShare
@@ -40,10 +40,11 @@ class _FacilityState(msgspec.Struct):
     free_measured: int | None = None  # storage_free as it was measured last
 
 
-class CouplingFacilityTwin(SharedStore[CouplingFacility]):
+class CouplingFacilityTwin(SharedStore[CouplingFacility, StructureValues]):
     """The twin of a coupling facility."""
 
     kind = "coupling_facility"
+    takes = StructureValues
     measurable = ("scm_used", "augmented")  # of a baseline; storage_free is taken as it is
     settling_ticks = CALM_TICKS + 1  # an alert clears after that time of calm
 
@@ -56,9 +57,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return msgspec.msgpack.encode(self._facility)
 
     @override
-    def _on_report(self, report: Report) -> None:
-        if isinstance(report.values, StructureValues):
-            self._facility.latest[report.source] = report.values
+    def _on_report(self, report: Report, values: StructureValues) -> None:
+        self._facility.latest[report.source] = values
 
     @override
     def _on_source_left(self, source: str) -> None:
@@ -113,8 +113,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         free = usage.free if self._facility.free_measured is None else self._facility.free_measured
         reported, shares = self._structures(), {}
         for name in sorted({*self.config.structures, *reported}):
-            config = self.estate.stores.get(name)
-            if isinstance(config, Structure):
+            config = self.estate.structures.get(name)
+            if config is not None:
                 size = reported[name].size if name in reported else allocate(config).size
                 left = max(0, config.size - size)
                 growth = None if free is None else min(left, max(0, free))

@@ -18,7 +18,7 @@ from twin.capacity.structures import Usage
 from twin.conditions import ELEMENTS, ENTRIES, Resource
 from twin.events import Measured
 from twin.forecast.levels import Levels
-from twin.records import Baseline, StateRecord, StructureState
+from twin.records import Baseline, MessageStoreState, StateRecord, StructureState
 from twin.stores.drift import SizeMeasured
 from twin.stores.estimate import Holding
 from twin.stores.resources import STRUCTURE, conditions_of
@@ -141,10 +141,8 @@ class MeasuredStructureTwin(StructureTwin):
         )
 
     @override
-    def state(self) -> StructureState:
-        record = super().state()
-        assert isinstance(record, StructureState)
+    def state(self) -> MessageStoreState:
         nothing = dict.fromkeys(
             ("messages", "messages_estimated", "bytes", "uncommitted", "in_doubt", "expired_held"), 0
         )
-        return replace(record, **nothing, offloaded_messages=0, offloaded_bytes=0)
+        return replace(super().state(), **nothing, offloaded_messages=0, offloaded_bytes=0)

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.readers import Readers
 from twin.alerts.runbook import runbook_of
 from twin.conditions import Condition
-from twin.estate import Estate, MessageStoreConfig
+from twin.estate import Estate
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
 from twin.events.fields import NOTE, OPS, PLAN
@@ -60,6 +60,7 @@ class MessageStore(StoreKind):
     """
 
     acts: ActionMemory
+    is_untouched: ClassVar[bool] = False  # it is opened at its first event
 
     def __init__(
         self,
@@ -71,9 +72,9 @@ class MessageStore(StoreKind):
         *,
         forecasts: bool = True,
     ) -> None:
-        described = estate.stores[name]
-        if not isinstance(described, MessageStoreConfig) or described.kind != self.kind:
-            raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
+        described = estate.message_stores.get(name)
+        if described is None or described.kind != self.kind:
+            raise StateError(f"store {name} is a {estate.stores[name].kind}, not a {self.kind}")
         self.name = name
         self.estate = estate
         self.config = described
@@ -255,6 +256,10 @@ class MessageStore(StoreKind):
                 alerts += self._control(events[row], block.extras.get(row, b"{}"))
                 row += 1
             alerts += alerting.open_fired(self)
+
+    def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:  # noqa: ARG002
+        """Return no alerts: no store reports to it."""
+        return []
 
     def demand(self, events: Array) -> Array:
         """Execute queue operations as the real system would, refusing those that cannot be done.

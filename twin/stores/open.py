@@ -21,6 +21,7 @@ from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
 from twin.stores.queue_file import QueueFileTwin
 from twin.stores.queue_manager import QueueManagerTwin
+from twin.stores.shared_store import SharedStore
 from twin.stores.structure import StructureTwin
 from twin.stores.uniform_cluster import UniformClusterTwin
 
@@ -39,9 +40,10 @@ def check_kinds(configs: Iterable[type[StoreConfig]], twins: Mapping[str, type[T
     for config in configs:
         parts = {"a twin": twins, "a state record, in STATES": STATES, "a table of the estate, in SECTIONS": SECTIONS}
         lacking = [part for part, known in parts.items() if config.kind not in known]
-        if not lacking and config.kind in MESSAGE_TWINS:
-            twin = twins[config.kind]
-            hooks = (name for name, text in StoreKind.__annotations__.items() if text.startswith("ClassVar"))
+        if not lacking:
+            twin, hooks = twins[config.kind], [*SharedStore.__annotations__]
+            if config.holds_messages:
+                hooks = [name for name, text in StoreKind.__annotations__.items() if text.startswith("ClassVar")]
             lacking = [name for name in hooks if not hasattr(twin, name)]
             pools = set(getattr(twin, "resources", ())) - RESOURCES.keys()
             lacking += [f"words of {pool}, in RESOURCES" for pool in sorted(pools)]

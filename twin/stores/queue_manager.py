@@ -59,10 +59,11 @@ class _LogState(msgspec.Struct):
     ended: dict[int, int] = {}  # log records of the ends of each unit of work in that tick
 
 
-class QueueManagerTwin(SharedStore[QueueManagerLog]):
+class QueueManagerTwin(SharedStore[QueueManagerLog, LogValues]):
     """The twin of the log of a distributed queue manager."""
 
     kind = "queue_manager"
+    takes = LogValues
     settling_ticks = 0
 
     @override
@@ -74,10 +75,8 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
         return msgspec.msgpack.encode(self._log)
 
     @override
-    def _on_report(self, report: Report) -> None:
-        log, values = self._log, report.values
-        if not isinstance(values, LogValues):
-            return
+    def _on_report(self, report: Report, values: LogValues) -> None:
+        log = self._log
         if log.counted_tick != report.tick:
             log.counted_tick, log.ended = report.tick, {}
         records = values.records

@@ -22,8 +22,7 @@ from twin.events.fields import OPS
 from twin.state.arrays import MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.message_store import MessageStore
-from twin.stores.open import MESSAGE_KINDS, open_message_store, open_store, reopened_messages
-from twin.stores.shared_store import SharedStore
+from twin.stores.open import SHARED_TWINS, open_message_store, reopened_messages
 from twin.units import as_text
 
 OF_THE_MACHINE = (MemoryError, OSError, StateError)  # no event is to blame for them
@@ -83,11 +82,11 @@ def refused_at_once(estate: Estate, block: EventBlock) -> list[Refused]:
     twin before the block is applied.
     """
     refused: list[Refused] = []
-    if not block.extras or estate.stores[block.store].kind in MESSAGE_KINDS:
+    config = estate.stores[block.store]
+    if not block.extras or config.holds_messages:
         return refused
     for row in sorted(block.extras):
-        twin = open_store(estate, block.store)
-        assert isinstance(twin, SharedStore)
+        twin = SHARED_TWINS[config.kind](estate, block.store)
         try:
             twin.try_event(block, row)
         except OF_THE_MACHINE:

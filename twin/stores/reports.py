@@ -9,7 +9,7 @@ who reads the events says when all of them have been read. Sources: docs/shared-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Annotated
 
 import msgspec
@@ -17,8 +17,7 @@ import msgspec
 from kernels import layout, queue_file
 from kernels.clock import FAR, SECOND, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
-from twin.estate import Estate, QueueFile, StoreConfig, Structure, UniformCluster
-from twin.estate.model import structures_of
+from twin.estate import Estate, QueueFile, StoreConfig, Structure
 
 # A source that falls silent is waited for until another one is five minutes of event time ahead: two for the way of its
 # events, by which they may be read later than those of another source, and three of silence.
@@ -125,29 +124,18 @@ def receivers(estate: Estate, config: StoreConfig) -> tuple[str, ...]:
     A structure reports to its coupling facility if it has SCM, or if the estate gives it some that waits for a REBUILD:
     its facility expects it then.
     """
-    return _receivers(estate, config, _clusters(estate) if isinstance(config, QueueFile) else {})
+    match config:
+        case Structure(coupling_facility=str(facility)) if facility in estate.stores:
+            described = estate.stores.get(config.name, config)  # with SCM if a REBUILD is to bring some
+            return (facility,) if config.scm_max_size or described.scm_max_size else ()
+        case QueueFile(queue_manager=qmgr):
+            return tuple(name for name in (estate.clusters.get(qmgr, ""), qmgr) if name in estate.stores)
+    return ()
 
 
 def sources_of(estate: Estate, name: str) -> dict[str, StoreConfig]:
     """Return the estate's message stores that report to a shared store, by name, sorted."""
-    clusters = _clusters(estate)
-    return {store.name: store for store in estate.stores.values() if name in _receivers(estate, store, clusters)}
-
-
-def _clusters(estate: Estate) -> dict[str, str]:
-    """Return the uniform cluster of each member; the first by name where the estate has several."""
-    clusters = [store for store in estate.stores.values() if isinstance(store, UniformCluster)]
-    return {qmgr: cluster.name for cluster in reversed(clusters) for qmgr in cluster.queue_managers}
-
-
-def _receivers(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) -> tuple[str, ...]:
-    match config:
-        case Structure(coupling_facility=str(facility)) if facility in estate.stores:
-            described = estate.stores.get(config.name, config)  # with SCM if a REBUILD is to bring some
-            return (facility,) if any(own.scm_max_size for own in structures_of((config, described))) else ()
-        case QueueFile(queue_manager=qmgr):
-            return tuple(name for name in (clusters.get(qmgr, ""), qmgr) if name in estate.stores)
-    return ()
+    return {store.name: store for store in estate.stores.values() if name in receivers(estate, store)}
 
 
 class Reporter:

@@ -27,7 +27,7 @@ from twin.records import Baseline, StateRecord
 from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, drift_finding, judge
 from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
-from twin.stores.reports import Report, sources_of
+from twin.stores.reports import Report, Values, sources_of
 from twin.units import as_text
 
 if TYPE_CHECKING:
@@ -39,13 +39,15 @@ DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts
 _ALTER, _MEASURE = OPS.index("ALTER"), OPS.index("MEASURE")
 
 Config = TypeVar("Config", CouplingFacility, UniformCluster, QueueManagerLog)
+Taken = TypeVar("Taken", bound=Values)
 
 
-class SharedStore(ABC, Generic[Config]):
+class SharedStore(ABC, Generic[Config, Taken]):
     """The twin of a store that message stores share.
 
     Attributes:
         kind: kind of store, as in the estate.
+        takes: the values of reports that it takes; it ignores others.
         measurable: fields of the state record that a baseline takes over.
         settling_ticks: ticks after the last input during which time alone may change something.
         config: estate entry with the current attributes, after ALTER.
@@ -54,10 +56,12 @@ class SharedStore(ABC, Generic[Config]):
     """
 
     kind: str
+    takes: type[Taken]
     measurable: tuple[str, ...] = ()
     settling_ticks: int
     clock: ClassVar[int] = NEVER  # its time is that of reports
     duplicates: ClassVar[int] = 0  # its own events have no sequence numbers
+    tables: ClassVar[None] = None  # it has no arrays
 
     def __init__(self, estate: Estate, name: str, header: bytes | None = None) -> None:
         described = estate.stores[name]
@@ -199,8 +203,8 @@ class SharedStore(ABC, Generic[Config]):
             for report in filter(self._is_relevant, reports):
                 if report.values is None:
                     self._on_source_left(report.source)
-                else:
-                    self._on_report(report)
+                elif isinstance(report.values, self.takes):
+                    self._on_report(report, report.values)
             for event in events:
                 alerts += self._control(event)
             self._state.frontier.processed_tick = tick
@@ -376,7 +380,7 @@ class SharedStore(ABC, Generic[Config]):
         """Handle changed attributes; before: the estate entry before the ALTER."""
 
     @abstractmethod
-    def _on_report(self, report: Report) -> None:
+    def _on_report(self, report: Report, values: Taken) -> None:
         """Take the values of a report; reports come in the order of ticks."""
 
     @abstractmethod

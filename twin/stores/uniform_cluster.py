@@ -53,10 +53,11 @@ class _ClusterState(msgspec.Struct):
     advice: tuple[str, ...] = ()  # actions of the open alert, as last published
 
 
-class UniformClusterTwin(SharedStore[UniformCluster]):
+class UniformClusterTwin(SharedStore[UniformCluster, QueueFileValues]):
     """The twin of a uniform cluster."""
 
     kind = "uniform_cluster"
+    takes = QueueFileValues
     measurable = ("depth",)
     settling_ticks = WINDOW_TICKS + CALM_TICKS + 2  # the window passes, then that time of calm
 
@@ -91,9 +92,9 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             self._cluster.joined[member] = (self._state.now or 0) // TICK
 
     @override
-    def _on_report(self, report: Report) -> None:
-        cluster, values, member = self._cluster, report.values, self._member(report.source)
-        if not isinstance(values, QueueFileValues) or member is None:
+    def _on_report(self, report: Report, values: QueueFileValues) -> None:
+        cluster, member = self._cluster, self._member(report.source)
+        if member is None:
             return
         if report.tick > (self._state.now or 0) // TICK - WINDOW_TICKS:  # else it is traffic before a silence
             cluster.puts[report.tick] = cluster.puts.get(report.tick, 0) + values.puts

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from twin.errors import UsageError
 from twin.estate import Estate, Structure
-from twin.estate.model import facility_of, others_of, structures_of
+from twin.estate.model import facility_of, others_of
 from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps
 from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site, stores_of
@@ -73,7 +73,6 @@ class OffloadStopsGrowth(StoreScenario):
 
 def scm_of(site: Site, story: str) -> int:
     """Return SCMMAXSIZE of the structure. Raise UsageError, naming the story, if it has none."""
-    assert isinstance(site.store, Structure)
     if site.store.scm_max_size is None:
         raise UsageError(
             f"{story}: {site.store.name} has no storage class memory; expected: a structure with scm_max_size, on a "
@@ -193,7 +192,6 @@ class ScmOverCommitted(StoreScenario):
         return [*site.puts(constant(rate), self.traffic), *site.gets(gets, self.traffic)]
 
     def _other(self, site: Site) -> Site:
-        assert isinstance(site.store, Structure)
         facility = facility_of(site.estate.stores, site.store)
         total = (facility.scm or 0) if facility is not None else 0
         for store in others_of(site.estate.stores, site.store, facility) if facility is not None else ():
@@ -232,11 +230,10 @@ class ScmDay(Scenario):
         trial, arrivals, chance = rng.spawn(3)
         first = Site.find(estate, self.store, self.queue, chance, (Structure,))
         scm_of(first, self.name)
-        assert isinstance(first.store, Structure)
         facility = first.store.coupling_facility
         others = [
             config.name
-            for config in structures_of(stores_of(estate, (Structure,)).values())
+            for config in stores_of(estate, (Structure,)).values()
             if config.scm_max_size and config.name != first.store.name
             if facility is not None and config.coupling_facility == facility
         ]

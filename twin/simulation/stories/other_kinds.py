@@ -35,7 +35,7 @@ class PageSetExpandNone(GetterOutage):
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """Raise UsageError if the page set can expand."""
-        if isinstance(site.store, PageSet) and site.store.expand != "NONE":
+        if site.store.expand != "NONE":
             raise UsageError(
                 f'{self.name}: {site.store.name} has expand = "{site.store.expand}"; expected: a page set with '
                 'expand = "NONE", or getter-outage for this one'
@@ -162,7 +162,7 @@ class UniformClusterRamp(Scenario):
         rows = self.rows(cluster, estate)
         flows: list[Flow] = []
         for place, qmgr in enumerate(cluster.queue_managers):
-            flows += self._member(estate, self._file_of(estate, cluster, qmgr), place, rows)
+            flows += self._member(self._route(estate, cluster, qmgr), place, rows)
         return rng.spawn(2)[1], flows
 
     def rows(self, cluster: UniformCluster, estate: Estate | None = None) -> list[Row]:
@@ -187,18 +187,17 @@ class UniformClusterRamp(Scenario):
             raise UsageError(f"store {self.store} is no uniform cluster; expected: {', '.join(clusters)}")
         return clusters[self.store or next(iter(clusters))]
 
-    def _file_of(self, estate: Estate, cluster: UniformCluster, qmgr: str) -> QueueFile:
-        for file in estate.stores.values():
-            if isinstance(file, QueueFile) and file.queue_manager == qmgr and self.queue in {None, file.queue}:
-                return file
+    def _route(self, estate: Estate, cluster: UniformCluster, qmgr: str) -> int:
+        for file in estate.message_stores.values():
+            if file.queue_managers == (qmgr,) and self.queue in {None, *file.queues}:
+                return estate.route_of_queue(qmgr, file.queues[0])
         expected = f'[queue_file."{qmgr}/{self.queue or "REQUEST"}"]'
         raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; expected: {expected}")
 
-    def _member(self, estate: Estate, file: QueueFile, place: int, rows: Sequence[Row]) -> list[Flow]:
+    def _member(self, queue: int, place: int, rows: Sequence[Row]) -> list[Flow]:
         """Return a member's share of the achieved rate from the row in which it is started; nothing before."""
         begins = np.arange(len(rows)) * self.minutes * 60.0
         share = np.array([row.achieved / row.members if place < row.members else 0.0 for row in rows])
-        queue = estate.route_of_queue(file.queue_manager, file.queue)
         quiet = Traffic(noise=0.0, unit_share=0.0)
         return [
             Flow(route=queue, op=PUT, rate=steps(begins, share), traffic=self.traffic),
