@@ -100,6 +100,14 @@ def test_a_leak_is_named_within_three_days(pct_per_day: float) -> None:
     assert own.leak_pct_per_day == pytest.approx(pct_per_day, rel=0.3)
 
 
+@pytest.mark.parametrize("pct_per_day", [6.0, 9.0])
+def test_what_rises_faster_is_a_leak_after_five_days(pct_per_day: float) -> None:
+    own = Weekly().follow(leaking(pct_per_day), range(6 * 24 + 2)).long
+    assert own.leak_pct_per_day == pytest.approx(pct_per_day, rel=0.05)
+    assert own.time_to_full_s is not None
+    assert own.time_to_full_s.p50 / 86_400 == pytest.approx(60 / pct_per_day - 6, abs=1)
+
+
 def test_a_leak_says_about_when_the_store_is_full() -> None:
     """At 4 % a day 40 % become 100 % after 15 days; eight are over."""
     store = Weekly().follow(leaking(4), range(8 * 24))

@@ -50,7 +50,8 @@ _SAME_WEEKDAY = 3.5  # times: how much likelier a day of the same weekday is dra
 _ALIKE = 0.1  # share by which a day may begin differently [tuned]
 _OTHER_LOAD = 0.15  # standard deviation of the logarithm of how large coming days are [tuned]
 _LEAK_SPANS = (2, 3, 4, 5, 7, 10, 14, 21, 27)  # days
-_LEAST_LEAK, _LARGEST_LEAK = 0.002, 0.05  # share a day: what rises faster is a rise like others [tuned]
+_LEAST_LEAK, _LARGEST_LEAK = 0.002, 0.05  # share a day: what rises faster is a rise like others [tuned],
+_SURE_AFTER = 5  # unless for so many days [tuned]
 _STANDS_OUT = 2.5  # standard errors, as a trend in `twin.forecast.flows`
 _LEAST_NOISE = 0.001  # share
 _MAD = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
@@ -246,7 +247,7 @@ def _leak_of(troughs: tuple[float, ...]) -> Leak:
                 noise, _MAD * float(np.median(np.abs(before - np.median(before)))), float(np.std(before[-7:])) / 2
             )
         error = noise / float(np.sqrt(times @ times))
-        if _LEAST_LEAK < slope < _LARGEST_LEAK and slope / error > highest:
+        if _LEAST_LEAK < slope < (math.inf if days >= _SURE_AFTER else _LARGEST_LEAK) and slope / error > highest:
             best, highest = Leak(slope, error, days), slope / error
     return best
 
