@@ -6,8 +6,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
+import numpy as np
 import pytest
 
+from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import SECOND_US
 from tests.support.twin_driver import TwinDriver
 from tests.twin.test_alerts_forecast import MINUTE_US, Story
@@ -100,6 +102,14 @@ def test_a_leak_is_named_within_three_days(pct_per_day: float) -> None:
     assert own.leak_pct_per_day == pytest.approx(pct_per_day, rel=0.3)
 
 
+@pytest.mark.parametrize("pct_per_day", [6.0, 9.0])
+def test_what_rises_faster_is_a_leak_after_five_days(pct_per_day: float) -> None:
+    own = Weekly().follow(leaking(pct_per_day), range(6 * 24 + 2)).long
+    assert own.leak_pct_per_day == pytest.approx(pct_per_day, rel=0.05)
+    assert own.time_to_full_s is not None
+    assert own.time_to_full_s.p50 / 86_400 == pytest.approx(60 / pct_per_day - 6, abs=1)
+
+
 def test_a_leak_says_about_when_the_store_is_full() -> None:
     """At 4 % a day 40 % become 100 % after 15 days; eight are over."""
     store = Weekly().follow(leaking(4), range(8 * 24))
@@ -150,6 +160,20 @@ def test_hours_and_records_are_the_same_for_any_division_and_after_restarts(cuts
     assert again.twin.monitor.memory.weeks == store.twin.monitor.memory.weeks
     assert again.state() == store.state()
     assert msgspec.json.encode(again.alerts) == msgspec.json.encode(store.alerts)
+
+
+def test_a_store_that_is_altered_has_its_hours_in_shares_of_the_new_size() -> None:
+    """What held 40 % by day and leaked 4 % a day holds 20 % of twice the size, and leaks 2 %."""
+    size = ENTRIES * ENTRY_AND_6_ELEMENTS
+    store = Weekly(size=2 * size, init_size=size).follow(leaking(4), range(8 * 24))
+    before = store.twin.monitor.memory.weeks
+    lows = np.frombuffer(before.lows, "<i2")
+    store.send("ALTER", None, store=STORE, attributes={"size": 2 * size})
+    assert np.frombuffer(before.lows, "<i2") == pytest.approx(lows / 2, abs=10)
+    assert before.share == pytest.approx(store.held / (2 * ENTRIES), abs=0.001)
+    store.send("HEARTBEAT", None, store=STORE, time=store.time + HOUR_US)
+    assert store.long.leak_pct_per_day == pytest.approx(2, rel=0.1)
+    assert store.long.lasts_probability > 0.95
 
 
 def test_planned_work_counts_and_then_the_store_does_not_last() -> None:

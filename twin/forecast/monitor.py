@@ -254,6 +254,12 @@ class ForecastMonitor:
         hours.low, hours.high = min(hours.low, float(params["low"])), max(hours.high, float(params["high"]))
         params["low"], params["high"] = np.inf, 0.0
 
+    def resize(self, params: np.void, before: int, after: int) -> None:
+        """Count the hours known in shares of another size of the resource that is fullest; 0: it is not known."""
+        if self.enabled and before and after and before != after:
+            self.take_shares(params)
+            self.memory.weeks.scale(before / after)
+
     def look_soon(self) -> None:
         """Look again at the next tick."""
         self.memory.next_look = 0

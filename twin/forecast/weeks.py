@@ -50,7 +50,8 @@ _SAME_WEEKDAY = 3.5  # times: how much likelier a day of the same weekday is dra
 _ALIKE = 0.1  # share by which a day may begin differently [tuned]
 _OTHER_LOAD = 0.15  # standard deviation of the logarithm of how large coming days are [tuned]
 _LEAK_SPANS = (2, 3, 4, 5, 7, 10, 14, 21, 27)  # days
-_LEAST_LEAK, _LARGEST_LEAK = 0.002, 0.05  # share a day: what rises faster is a rise like others [tuned]
+_LEAST_LEAK, _LARGEST_LEAK = 0.002, 0.05  # share a day: what rises faster is a rise like others [tuned],
+_SURE_AFTER = 5  # unless for so many days [tuned]
 _STANDS_OUT = 2.5  # standard errors, as a trend in `twin.forecast.flows`
 _LEAST_NOISE = 0.001  # share
 _MAD = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
@@ -106,10 +107,14 @@ class Weeks(msgspec.Struct):
             return
         silent = min(slot - self.slot - 1, HOURS)
         shares = np.array([[self.low, self.high], *([[share, share]] * silent)])
-        units = np.minimum(np.rint(_UNIT * shares), _MAX_UNITS).astype(_I2)
-        self.lows = (self.lows + units[:, 0].tobytes())[-HOURS * _I2.itemsize :]
-        self.highs = (self.highs + units[:, 1].tobytes())[-HOURS * _I2.itemsize :]
+        self.lows = (self.lows + _packed(_UNIT * shares[:, 0]))[-HOURS * _I2.itemsize :]
+        self.highs = (self.highs + _packed(_UNIT * shares[:, 1]))[-HOURS * _I2.itemsize :]
         self.slot, self.share, self.low, self.high = slot, share, share, share
+
+    def scale(self, times: float) -> None:
+        """Multiply all shares, as the store has another size now."""
+        self.lows, self.highs = (_packed(np.frombuffer(hours, _I2) * times) for hours in (self.lows, self.highs))
+        self.share, self.low, self.high = self.share * times, self.low * times, self.high * times
 
     def turn_back(self, tick: int) -> None:
         """Continue from an earlier tick; later hours are forgotten."""
@@ -119,6 +124,10 @@ class Weeks(msgspec.Struct):
             self.lows, self.highs = self.lows[:size], self.highs[:size]
             self.slot, self.low, self.high = slot, math.inf, 0.0
         self.due = 0
+
+
+def _packed(units: Array) -> bytes:
+    return np.minimum(np.rint(units), _MAX_UNITS).astype(_I2).tobytes()
 
 
 def next_friday(now: int, zone: tzinfo) -> int:
@@ -246,7 +255,7 @@ def _leak_of(troughs: tuple[float, ...]) -> Leak:
                 noise, _MAD * float(np.median(np.abs(before - np.median(before)))), float(np.std(before[-7:])) / 2
             )
         error = noise / float(np.sqrt(times @ times))
-        if _LEAST_LEAK < slope < _LARGEST_LEAK and slope / error > highest:
+        if _LEAST_LEAK < slope < (math.inf if days >= _SURE_AFTER else _LARGEST_LEAK) and slope / error > highest:
             best, highest = Leak(slope, error, days), slope / error
     return best
 

@@ -1,7 +1,7 @@
 """`python -m tests.tools.score.weeks --loads FOLDER`: how good the long forecast is on months of stores.
 
-Eight kinds of store in turn: the ordinary months of `tests.tools.score.month`, without a filling and with one; those
-without one that leak 0.5, 1, 2 or 4 percentage points a day from some day on; readers that are away on weekends; a
+Ten kinds of store in turn: the ordinary months of `tests.tools.score.month`, without a filling and with one; those
+without one that leak 0.5, 1, 2, 4, 6 or 10 percentage points a day from some day on; readers that are away on weekends; a
 reader whose limit the working days exceed, at a load that may grow. What is asked every six hours, until the store is
 full, is whether it will be within 24 and 72 hours. `--write` writes the table into docs/forecast.md.
 """
@@ -33,9 +33,9 @@ from twin.simulation.scenario import START
 from twin.state.arrays import Array
 
 BEGIN, END = "<!-- weeks: begin -->", "<!-- weeks: end -->"
-LEAKS = (0.5, 1.0, 2.0, 4.0)  # percentage points a day
+LEAKS = (0.5, 1.0, 2.0, 4.0, 6.0, 10.0)  # percentage points a day
 KINDS = ("ordinary", "ordinary, fills once", *(f"leaks {pct:g} % a day" for pct in LEAKS), "weekends", "working days")
-STORES = 96
+STORES = 120
 AHEAD = (24, 72)  # hours
 EVERY = 6  # hours between two looks
 _HOUR = 60  # minutes
