@@ -235,8 +235,9 @@ def test_each_part_that_is_killed_comes_back_and_the_twin_goes_on_living(
 
 def test_spans_of_5_percent_and_rmf_join_the_levels(site: Site, tmp_path: Path, start: Callable[[], Started]) -> None:
     """The REST interface shows entries; elements come from RMF alone."""
-    site.spans = tmp_path / "spans.json"
-    site.spans.touch()
+    spans = tmp_path / "spans.json"
+    spans.touch()
+    site.fill(0.7)
 
     def rmf(path: str) -> tuple[int, bytes]:
         if "CFACT" not in path:
@@ -246,10 +247,11 @@ def test_spans_of_5_percent_and_rmf_join_the_levels(site: Site, tmp_path: Path, 
         return 200, json.dumps(dds_report(elements=used, end=datetime.now(UTC), **columns)).encode()
 
     with server(rmf) as (url, requests):
-        site.login += ("--spans", str(site.spans), "--dds", f"PLEX1={url}", "--no-console")
+        site.login += ("--spans", str(spans), "--dds", f"PLEX1={url}", "--no-console")
         run = start()
         broker = run.wait_for("broker up: ").rpartition(" ")[2]
         run.wait_for("first state after ")
+        site.spans = spans  # it fills three minutes from now, however long the start took
         wait_until(lambda: "elems_used" in state_of(broker).measured, PATIENCE_S)
         page = page_of(broker)
         assert (page.store, page.resource, [filler.queue for filler in page.fillers]) == (STORE, "entries", ["ORDERS"])
