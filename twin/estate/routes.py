@@ -99,10 +99,8 @@ class Estate:
 
     def route_of_queue(self, qmgr: str, queue: str) -> int:
         """Return the index in `routes` of an event on a queue or alias: one look-up in `queue_routes`.
-
-        Raises:
-            UnknownQueueManager: the estate has no such queue manager.
-            UnknownQueue: the queue manager has no such queue with a store.
+        UnknownQueueManager: the estate has no such queue manager. UnknownQueue: the queue manager has no such queue
+        with a store.
         """
         route = self.queue_routes.get((qmgr, queue))
         if route is not None:
@@ -115,11 +113,8 @@ class Estate:
         )
 
     def route_of_store(self, qmgr: str, store: str) -> int:
-        """Return the index in `routes` of an event about a store.
-
-        Raises:
-            UnknownQueueManager: the estate has no such queue manager.
-            UnknownStore: the estate has no such store, or it does not concern the queue manager.
+        """Return the index in `routes` of an event about a store. UnknownQueueManager: the estate has no such queue
+        manager. UnknownStore: the estate has no such store, or it does not concern the queue manager.
         """
         route = self.store_routes.get((qmgr, store))
         if route is not None:

@@ -106,10 +106,8 @@ def toml_string(words: str) -> str:
 
 
 def read_toml(path: Path) -> TomlEstate:
-    """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`.
-
-    Raises:
-        EstateError: it cannot be read or is not TOML, or what is wrong concerns every text: the schema, memberships.
+    """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`. EstateError: it
+    cannot be read or is not TOML, or what is wrong concerns every text: the schema, memberships.
     """
     file = str(path)
     content = _parse(path)
@@ -188,10 +186,8 @@ def _check_schema(file: str, content: Mapping[str, Any]) -> None:
 
 
 def read_text(path: Path, where: str) -> str:
-    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ).
-
-    Raises:
-        EstateError: it cannot be read.
+    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ). EstateError: it
+    cannot be read.
     """
     try:
         data = path.read_bytes()
