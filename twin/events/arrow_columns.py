@@ -76,10 +76,8 @@ class Columns:
             self.sure &= ~_present(values)
 
     def _integers(self, name: str, absent: int) -> tuple[Array, Array | None]:
-        """Return the values of an integer column, and which of them are present.
-
-        Returns:
-            i8[n], with `absent` for a missing or wrong value, and bool[n], or None if all are present.
+        """Return the values of an integer column, i8[n], with `absent` for a missing or wrong one, and which of them
+        are present, bool[n], or None if all are.
         """
         values = column(self.table, name)
         if values is None or values.null_count == self.rows:

@@ -55,10 +55,8 @@ _decoder = msgspec.json.Decoder(Fields)
 
 
 def parse(text: bytes) -> msgspec.Struct:
-    """Return the known fields of a JSON text.
-
-    Raises:
-        EventError: not-json, not-an-object, or bad-value (a number beyond 64 bits).
+    """Return the known fields of a JSON text. EventError: not-json, not-an-object, or bad-value (a number beyond 64
+    bits).
     """
     try:
         return _decoder.decode(text)
