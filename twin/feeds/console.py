@@ -148,10 +148,8 @@ class ConsoleReader:
     def read(
         self, lines: Iterable[Line], page: Page, place: str, time: int | None = None
     ) -> Iterator[Message | Complaint]:
-        """Yield the messages that are whole with some lines, and what is wrong with their times.
-
-        Args:
-            time: that of their wrapping, for lines without one, microseconds since 1970; None: it has none.
+        """Yield the messages that are whole with some lines, and what is wrong with their times. `time`: that of the
+        wrapping, for lines without one, microseconds since 1970; None: it has none.
         """
         self._page, self._place = page, place
         self._clock.begin_page(place, page.time if time is None else time)

@@ -209,15 +209,11 @@ class _Kind:
 
 
 class Soundness:
-    """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets.
-
-    Attributes:
-        calls: number of single calls, by PUT and GET.
-    """
+    """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets."""
 
     def __init__(self) -> None:
         """Begin without objects."""
-        self.calls: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()  # number of single calls, by PUT and GET
         self._kinds: dict[str, _Kind] = {}
         self._known: set[tuple[str, str]] = set()
 
@@ -361,11 +357,7 @@ class Intake:
         peak_error: int = 0,
         length_error: int = 0,
     ) -> None:
-        """Report that a source has told what happened in an interval.
-
-        Args:
-            source: data, such as "QQST".
-        """
+        """Report that a source, such as "QQST", has told what happened in an interval."""
         start, end = interval
         if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
             name = DYNAMIC_QUEUES
@@ -413,9 +405,7 @@ class Intake:
         self, items: Iterable[Item], aside: Callable[[Event], None] | None = None, *, is_end: bool = False
     ) -> Iterator[Event]:
         """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
-
-        Args:
-            is_end: True if they are the last ones.
+        `is_end`: they are the last ones.
         """
         for event in self.account(items):
             error = _wrong(event)
@@ -454,11 +444,8 @@ class Intake:
         return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
 
     def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
-        """Count a name that the estate lacks. Dynamic queues and those of the system are passed over.
-
-        Args:
-            qmgr: queue manager; "" if the data name none.
-            queue: its name; None: it is a store's, or that of the queue manager.
+        """Count a name that the estate lacks: a queue, a store, or "" for a queue manager not known. Dynamic queues and
+        those of the system are passed over.
         """
         if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
             self._note_passed(PassedOver(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))

@@ -188,12 +188,8 @@ class _Poll:
 
 
 class MetricEvents:
-    """Events of what was collected again and again. It keeps the time and the counters of each object.
-
-    Args:
-        feed: reader of the source.
-        source: name in tables of coverage.
-        may_repeat: True if the source may write the values of an earlier collection again.
+    """Events of what was collected again and again. It keeps the time and the counters of each object. `may_repeat`:
+    the source may write the values of an earlier collection again.
     """
 
     def __init__(self, feed: Feed, source: str, *, may_repeat: bool = True) -> None:

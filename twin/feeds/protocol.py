@@ -219,15 +219,11 @@ class Asked(NamedTuple):
 
 
 class Server(NamedTuple):
-    """How a format is asked for by HTTP.
+    """How a format is asked for by HTTP."""
 
-    Attributes:
-        interval_s: seconds between two requests, without a choice of the user; of COMMANDS at least.
-        requests: module of this package, and function, which takes `Asked` and returns what to ask: (address, content
-            type) of the next requests, given start and end of the time since the last ones, microseconds; or COMMANDS.
-    """
-
-    interval_s: float = _MISSING
+    interval_s: float = _MISSING  # seconds between two requests, without a choice of the user; of COMMANDS at least
+    # module of this package, and function, which takes `Asked` and returns what to ask: (address, content type) of the
+    # next requests, given start and end of the time since the last ones, microseconds; or COMMANDS
     requests: str = _MISSING
 
 

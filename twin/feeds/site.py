@@ -68,12 +68,8 @@ _MAX_NAMED = 8
 
 
 class UnknownFileError(UsageError):
-    """A file in which no reader finds anything: others beside it can be read.
-
-    Attributes:
-        path: the file.
-        seen: what it seems to be.
-        instead: what has what is of use, where the file is of MQ or z/OS; "": it is not known to be.
+    """A file in which no reader finds anything: others beside it can be read. `seen` is what it seems to be, `instead`
+    what has what is of use, or "".
     """
 
     def __init__(self, path: Path, seen: str, instead: str, expected: str) -> None:
@@ -91,11 +87,7 @@ class SiteFile(NamedTuple):
 
 
 def site_file(format_name: str, file: str) -> SiteFile:
-    """Return a file of a format.
-
-    Args:
-        file: its path; with OWNER= in front, of mqsc and cfrm.
-    """
+    """Return a file of a format; the path has OWNER= in front for mqsc and cfrm."""
     owner, equals, path = file.partition("=")
     if format_name in (MQSC, CFRM) and equals and path and "/" not in owner:
         return SiteFile(format_name, Path(path), owner)
@@ -128,10 +120,7 @@ class SiteRecording(NamedTuple):
 
 def recognise(path: Path, options: FeedOptions) -> SiteFile:
     """Return a file with its format: that whose reader finds most in its beginning. A recording is known by its name.
-
-    Raises:
-        UnknownFileError: no reader finds anything in it.
-        UsageError: it cannot be read.
+    UnknownFileError: no reader finds anything in it. UsageError: it cannot be read.
     """
     for page in read_pages([path]):
         if path.name.endswith(SUFFIXES):
@@ -189,10 +178,8 @@ def see_estate(
     groups: Mapping[str, Sequence[str]],
     answers: Sequence[Page] = (),
 ) -> SiteEstate:
-    """Return the estate that files and answers show.
-
-    Raises:
-        UsageError: a file cannot be read, they show nothing of an estate, or MQSC has no owner.
+    """Return the estate that files and answers show. UsageError: a file cannot be read, they show nothing of an estate,
+    or MQSC has no owner.
     """
     readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
     intake = look_at(readable, options, None, groups, answers)
@@ -354,10 +341,8 @@ def record_site(
 ) -> SiteRecording:
     """Write the events of all files into one recording, in order of time. Without any, the previous content stays.
 
-    The twin takes over every measurement of a store of which no file has puts and gets.
-
-    Raises:
-        UsageError: a file cannot be read, or the recording cannot be written.
+    The twin takes over every measurement of a store of which no file has puts and gets. UsageError: a file cannot be
+    read, or the recording cannot be written.
     """
     paths: dict[str, list[Path]] = {}
     for own in files:

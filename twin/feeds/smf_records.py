@@ -127,17 +127,12 @@ class SmfRecord:
 
 
 class Segments:
-    """Segments of the record that is being put together; they follow each other, only the first one has a header.
-
-    Attributes:
-        begun_in: name of the page of the first one; "": there is none.
-        size: bytes of them.
-    """
+    """Segments of the record that is being put together; they follow each other, only the first one has a header."""
 
     def __init__(self) -> None:
         """Begin without a segment."""
-        self.begun_in = ""
-        self.size = 0
+        self.begun_in = ""  # name of the page of the first one; "": there is none
+        self.size = 0  # bytes of them
         self._place = ""
         self._parts: list[bytes] = []
 
@@ -186,10 +181,7 @@ AnyRecord = SmfRecord | smf74.FacilityRecord
 def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | PassedOver]:
     """Yield the records of MQ and of coupling facilities that are whole with a page, in their order.
 
-    What is damaged is a complaint.
-
-    Args:
-        segments: those of pages before.
+    What is damaged is a complaint. `segments`: of pages before.
     """
     for binary in _binary_pages(page):
         yield from _records(binary, segments)
@@ -224,10 +216,8 @@ def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint |
 
 
 def smf_types(head: bytes) -> tuple[list[int], bool]:
-    """Return the types of the SMF records in the beginning of a data set, and whether they have an RDW.
-
-    Args:
-        head: bytes of the beginning; no types: it is not SMF.
+    """Return the types of the SMF records in the beginning of a data set, and whether they have an RDW. No types: it is
+    not SMF.
     """
     framing = framing_of(head)
     if framing is not None and framing.length_bytes:
