@@ -37,19 +37,11 @@ class Figure(NamedTuple):
 
 
 class Resamples:
-    """The recordings as they are, and drawn again.
-
-    Attributes:
-        weights: f8[1 + resamples, recordings], how often each recording counts; in the first row once.
-    """
+    """The recordings as they are, and drawn again."""
 
     def __init__(self, recordings: int, resamples: int = 0) -> None:
-        """Draw the recordings again.
-
-        Args:
-            recordings: number of recordings.
-            resamples: how many times they are drawn; not at all if there are fewer than LEAST_RECORDINGS.
-        """
+        """Draw the recordings again; not at all if there are fewer than LEAST_RECORDINGS."""
+        # f8[1 + resamples, recordings], how often each recording counts; in the first row once
         self.weights = _weights(recordings, resamples if recordings >= LEAST_RECORDINGS else 0)
 
     def total(self, values: Array | Sequence[float]) -> Array:
@@ -61,12 +53,7 @@ class Resamples:
         return figure(share(self.total(parts), self.total(wholes)))
 
     def quantile(self, values: Sequence[Sequence[float]], rank: float) -> Figure:
-        """Return a quantile of the values of all recordings, interpolated as by `numpy.quantile`.
-
-        Args:
-            values: those of each recording.
-            rank: 0 to 1.
-        """
+        """Return a quantile of the values of all recordings, interpolated as by `numpy.quantile`."""
         flat = np.array([value for own in values for value in own], float)
         if not flat.size:
             return Figure(None)

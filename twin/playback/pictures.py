@@ -90,10 +90,8 @@ def mark_hours(axes: Axes) -> None:
 
 
 def draw_usage(axes: Axes, times: Sequence[int], usage: Mapping[str, Sequence[float]]) -> None:
-    """Draw a curve per resource that was ever used by more than 1 %, or the first one, with the line of 100 %.
-
-    Args:
-        usage: percent by resource, n each.
+    """Draw a curve per resource that was ever used by more than 1 %, or the first one, with the line of 100 %; n
+    percentages each.
     """
     keep = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).astype(int))
     places = dates(np.asarray(times)[keep].tolist())
@@ -109,14 +107,8 @@ def draw_usage(axes: Axes, times: Sequence[int], usage: Mapping[str, Sequence[fl
 
 
 def draw_replay(usage: pa.Table, alerts: Sequence[Alert], stores: Sequence[str]) -> Figure:
-    """Draw usage and alerts of stores over time: a panel and the bars of its alerts for each store.
-
-    Args:
-        usage: as `twin.Replayed.usage`.
-        stores: names of stores; none: the six that were fullest.
-
-    Raises:
-        UsageError: the replay has no store of that name, or none at all.
+    """Draw usage (as `twin.Replayed.usage`) and alerts of stores over time: a panel and the bars of its alerts for each
+    store. None named: the six that were fullest. UsageError: the replay has no store of that name, or none at all.
     """
     chosen = _chosen(usage, stores)
     end = int(pc.max(usage["time"].cast(pa.int64())).as_py())
