@@ -28,10 +28,8 @@ _HISTORY = "history.json"
 
 
 def shared_texts(estate: Estate, names: Pseudonyms, shift: int) -> dict[str, bytes]:
-    """Return the files of an estate by name; `estate.toml` names the others.
-
-    Args:
-        shift: microseconds by which all times are later.
+    """Return the files of an estate by name; `estate.toml` names the others. All times are later by `shift`,
+    microseconds.
     """
     head, tables, files = ["schema = 1"], list(_tables(estate, names)), {}
     if estate.history:
