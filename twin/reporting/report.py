@@ -167,11 +167,7 @@ class _Source:
     notes: Sequence[Note]
 
     def report(self, states: Mapping[str, StateRecord]) -> Report:
-        """Return the report.
-
-        Args:
-            states: state records of the job; a store without any has that of the replay.
-        """
+        """Return the report by the state records of the job; a store without any has that of the replay."""
         series = self.played.series
         by_store = {name: fillings(own) for name, own in series.items()}
         pages = {name: from_incidents(self.records, name) for name in series}
@@ -301,10 +297,8 @@ class _Source:
     def _actions(
         self, changes: Iterable[RecordedChange], traced: Mapping[str, Traced], own: _Story | None = None
     ) -> tuple[SeenAction, ...]:
-        """Return what was done, in order of time: changes, and getters that are back.
-
-        Args:
-            own: the incident that they belong to, None: none.
+        """Return what was done, in order of time: changes, and getters that are back. `own`: the incident that they
+        belong to.
         """
         effects = ((change.store, traced[change.store].effects[change.index]) for change in changes)
         done = [(store, effect) for store, effect in effects if effect is not None]
