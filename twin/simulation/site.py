@@ -182,10 +182,8 @@ class Site:
         return try_capacity(self.estate, self.store.name, draw, got, percent)
 
     def capacity_of_data_sets(self, story: str, traffic: Traffic, rng: np.random.Generator) -> int:
-        """Return the number of puts until a data set has the first 2192.
-
-        Raises:
-            UsageError: the structure is full before any data set; the message names the story.
+        """Return the number of puts until a data set has the first 2192. UsageError: the structure is full before any
+        data set; the message names the story.
         """
         capacity = self.capacity(traffic, rng)
         if not capacity.in_dataset:
@@ -246,15 +244,9 @@ class Capacity:
 def try_capacity(
     estate: Estate, store: str, draw: Callable[[int], Array], got: float = 0.0, percent: float | None = None
 ) -> Capacity:
-    """Put until the first 2192, or until `percent` of entries or elements are in use.
-
-    Args:
-        got: share of the messages, below 1, that are got meanwhile. Old messages in the structure free more of it than
-            new offloaded ones take.
-        percent: usage at which to stop; None: at the first 2192.
-
-    Raises:
-        UsageError: no message fits.
+    """Put until the first 2192, or until `percent` of entries or elements are in use. `got`: share of the messages,
+    below 1, that are got meanwhile: old ones in the structure free more of it than new offloaded ones take. UsageError:
+    no message fits.
     """
     config = estate.stores[store]
     assert isinstance(config, MessageStoreConfig)

@@ -236,15 +236,10 @@ class Burst(StoreScenario):
 
 
 class GrowingLengths(StoreScenario):
-    """Scenario in which each message is got some time after its put, while messages grow.
+    """Scenario in which each message is got some time after its put, while messages grow."""
 
-    Attributes:
-        kept_for: hours a message stays.
-        full_at: share of the recording at whose lengths the store would be full; more than 1: never.
-    """
-
-    kept_for: float
-    full_at: float
+    kept_for: float  # hours a message stays
+    full_at: float  # share of the recording at whose lengths the store would be full; more than 1: never
 
     @abstractmethod
     def length_at(self, seconds: Array) -> Array:

@@ -166,11 +166,8 @@ class UniformClusterRamp(Scenario):
         return rng.spawn(2)[1], flows
 
     def rows(self, cluster: UniformCluster, estate: Estate | None = None) -> list[Row]:
-        """Return the rows of Table 1. `rate` is the rise of the load per row.
-
-        Args:
-            cluster: the cluster; its members are started in the order of their names.
-            estate: where its members have hosts; None: nowhere.
+        """Return the rows of Table 1. `rate` is the rise of the load per row. Members are started in the order of their
+        names, on the hosts of the estate if one is given.
         """
         step = _SENDERS * self.step * self.scale if self.rate is None else self.rate
         members = cluster.queue_managers
