@@ -34,25 +34,15 @@ _LARGE_ROWS = 1 << 16  # from here on a table grows by a sixteenth: twice the si
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table.
+    """A table."""
 
-    Args:
-        number: number of its pages.
-        dtype: dtype of its rows.
-        rows: rows of a new store.
-        shift: log2 of the rows per page.
-        indexed_by: prefix of its index.
-        journal: number of its journals; None: kernels mark pages, not rows.
-        small: maximum of rows in the small page, at most a page; None: a page.
-    """
-
-    number: int
-    dtype: np.dtype[Any]
-    rows: int
-    shift: int
-    indexed_by: str | None = None
-    journal: int | None = None
-    small: int | None = None
+    number: int  # number of its pages
+    dtype: np.dtype[Any]  # dtype of its rows
+    rows: int  # rows of a new store
+    shift: int  # log2 of the rows per page
+    indexed_by: str | None = None  # prefix of its index
+    journal: int | None = None  # number of its journals; None: kernels mark pages, not rows
+    small: int | None = None  # maximum of rows in the small page, at most a page; None: a page
 
     def is_small(self, rows: int) -> bool:
         """Return True if a table of that many rows is in the small page."""
@@ -342,14 +332,8 @@ class Tables:
         return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
 
     def load(self, pages: Iterable[tuple[int, bytes]], version: int | None = None) -> None:
-        """Fill the tables from pages and journals, and mark as changed what was written in an earlier format.
-
-        Args:
-            pages: (page number, bytes).
-            version: version of the state that they are part of; None: the present one.
-
-        Raises:
-            StateError: a page has no place or is damaged.
+        """Fill the tables from (page number, bytes) and mark as changed what was written in an earlier format; None:
+        the present one. StateError: a page has no place or is damaged.
         """
         by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
@@ -438,10 +422,8 @@ class Names(msgspec.Struct):
 
 
 def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Names, Array]:
-    """Assign rows (queue manager, queue, flow) to every route of a store.
-
-    Returns:
-        The names with the new ones, and ROUTE[n] for the kernels.
+    """Assign rows (queue manager, queue, flow) to every route of a store; return the names with the new ones, and
+    ROUTE[n] for the kernels.
     """
     numbers: list[tuple[int, int, int]] = []  # flow, queue manager, queue
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
