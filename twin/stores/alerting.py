@@ -32,11 +32,7 @@ _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a li
 
 
 def open_fired(view: StoreKind, now: int | None = None) -> list[Alert]:
-    """Open an alert for every condition that fired.
-
-    Args:
-        now: event time, microseconds; None: the store's clock.
-    """
+    """Open an alert for every condition that fired, at a time in microseconds; None: the store's clock."""
     store = view.tables.store
     scalars, datasets, queues = store.scalars[0], store.datasets, store.queues[: len(view.queues)]
     if not scalars["fired"] and not datasets["fired"].any() and not queues["fired"].any():

@@ -32,15 +32,8 @@ _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it MAXDEPTH is too far off to matt
 
 
 class QueueDepth(ResourceView):
-    """Messages on one queue against its MAXDEPTH.
-
-    Args:
-        store: arrays of the store.
-        queues: QUEUE[n], the rows of its queues.
-        row: row of the queue.
-        resource: the depth of that queue.
-        store_name: name of the store.
-        store_usage: usage of the store by resource, percent; says whether a larger MAXDEPTH has storage behind it.
+    """Messages on one queue against its MAXDEPTH. `store_usage`, percent by resource, says whether a larger MAXDEPTH
+    has storage behind it.
     """
 
     unit = "messages"
@@ -57,7 +50,7 @@ class QueueDepth(ResourceView):
         super().__init__(store)
         self._queues = queues
         self._row = row
-        self.resource = resource
+        self.resource = resource  # the depth of that queue
         self._store_name = store_name
         self._store_usage = store_usage
         self.text = f"Depth of {resource.owner}"
@@ -134,10 +127,8 @@ def depth_lead_s(config: ForecastSettings) -> float:
 
 
 def seconds_left(queues: Array, span_s: float) -> Array:
-    """Return f8[n], seconds until each queue holds MAXDEPTH messages; infinite if it does not grow or has no limit.
-
-    Args:
-        span_s: seconds in which it has grown (see `twin.alerts.fillers.growth`).
+    """Return f8[n], seconds until each queue holds MAXDEPTH messages, by its growth in `span_s`; infinite if it does
+    not grow or has no limit.
     """
     limits = queues["max_depth"]
     grown = growth(queues, "depth")
@@ -157,11 +148,8 @@ def check(
     episodes: Episodes,
     now: int,
 ) -> list[Alert]:
-    """Open, update or clear the alerts about queues that reach MAXDEPTH within the lead; return what is published.
-
-    Args:
-        lead_s: seconds before MAXDEPTH from which an alert opens.
-        began: time of the store's first event, as for `growth_span`.
+    """Open, update or clear the alerts about queues that reach MAXDEPTH within the lead, seconds; return what is
+    published.
     """
     if not queues["max_depth"].any():
         return []

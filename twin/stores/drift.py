@@ -34,19 +34,12 @@ Compared = Mapping[Resource, tuple[float, float, float]]  # (model, measured, to
 
 
 class SizeMeasured(msgspec.Struct, frozen=True):
-    """A size that was measured: measured size, not usage.
+    """A size that was measured: measured size, not usage."""
 
-    Attributes:
-        resource_text: the resource, as in alerts.
-        field: field of the state record, such as blocks_total.
-        model: as the twin has it, from the estate and what it has seen since.
-        measured: as the real system has it.
-    """
-
-    resource_text: str = msgspec.field(name="resource")
-    field: str
-    model: int
-    measured: int
+    resource_text: str = msgspec.field(name="resource")  # the resource, as in alerts
+    field: str  # field of the state record, such as blocks_total
+    model: int  # as the twin has it, from the estate and what it has seen since
+    measured: int  # as the real system has it
 
     @property
     def resource(self) -> Resource:
@@ -134,11 +127,7 @@ class Drift(msgspec.Struct, kw_only=True):
             self.pct, self.resource = round(pct, 4), str(resource)
 
     def note_share(self, resource: Resource, pct: float, twin_pct: float, now: int) -> None:
-        """Keep how full a resource was measured.
-
-        Args:
-            pct: percent of its present size in use.
-        """
+        """Keep how full a resource was measured, percent of its present size."""
         before = self.shares.get(str(resource))
         is_rising = before is not None and (pct > before.pct or (pct == before.pct and before.is_rising))
         beyond_pct = pct - twin_pct if pct - twin_pct > _ROUNDED_PCT else 0.0
@@ -191,12 +180,8 @@ def judge(
     now: int,
     make_finding: Callable[[Resource], Finding],
 ) -> list[Alert]:
-    """Record the result of a measurement; return the alerts it opens or clears.
-
-    Args:
-        drift: record of the measurements; written.
-        tested: (model, measured, total) by resource measured, the model as it was just before, one with a total of 0
-            left out; empty if the measurement set the baseline or nothing else is known, so that it tests nothing.
+    """Record the result of a measurement; return the alerts it opens or clears. `tested`: (model, measured, total) by
+    resource, the model as it was just before, without a total of 0; empty if the measurement tests nothing.
     """
     drift.note_test(tested, tolerance_pct, now)
     pcts = _percentages(compared)
@@ -239,11 +224,7 @@ def drift_finding(
     usage_pct: float | None = None,
     actions: tuple[Action, ...] = (),
 ) -> Finding:
-    """Return the finding about a resource that drifts, in usage or in size.
-
-    Args:
-        usage_pct: usage of the resource, percent; None where it has none.
-    """
+    """Return the finding about a resource that drifts, in usage or in size. `usage_pct`: None where it has none."""
     cause = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
     cause += drift.describe_sizes(resource) + drift.describe_fidelity()
     return Finding(

@@ -63,10 +63,8 @@ class Header(msgspec.Struct, kw_only=True):
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:
-    """Return the header of a store; its `version` is that of the pages.
-
-    Raises:
-        StateError: it is of another kind, or of a version that is not read.
+    """Return the header of a store; its `version` is that of the pages. StateError: it is of another kind, or of a
+    version that is not read.
     """
     written = _decoded(content, Format, name)
     if written.version not in _MESSAGE_VERSIONS or written.kind != kind:
@@ -143,10 +141,8 @@ class SharedState(msgspec.Struct, kw_only=True):
 
 
 def decode_shared_state(content: bytes, name: str) -> SharedState:
-    """Return the state in the header of a shared store, in the present version.
-
-    Raises:
-        StateError: it is of a version that is not read.
+    """Return the state in the header of a shared store, in the present version. StateError: it is of a version that is
+    not read.
     """
     version = _decoded(content, Format, name).version
     if version not in _SHARED_VERSIONS:
@@ -166,10 +162,8 @@ def decode_shared_state(content: bytes, name: str) -> SharedState:
 
 
 def is_older(header: bytes, name: str) -> bool:
-    """Return True if a header is of an earlier version, which is migrated when its store is opened.
-
-    Raises:
-        StateError: it is of a version that is not read.
+    """Return True if a header is of an earlier version, which is migrated when its store is opened. StateError: it is
+    of a version that is not read.
     """
     written = _decoded(header, Format, name)
     versions = _SHARED_VERSIONS if written.kind is None else _MESSAGE_VERSIONS

@@ -42,20 +42,11 @@ Config = TypeVar("Config", CouplingFacility, UniformCluster, QueueManagerLog)
 
 
 class SharedStore(ABC, Generic[Config]):
-    """The twin of a store that message stores share.
+    """The twin of a store that message stores share."""
 
-    Attributes:
-        kind: kind of store, as in the estate.
-        measurable: fields of the state record that a baseline takes over.
-        settling_ticks: ticks after the last input during which time alone may change something.
-        config: estate entry with the current attributes, after ALTER.
-        sources: the message stores that report, by name, as the estate describes them.
-        episodes: open alerts.
-    """
-
-    kind: str
-    measurable: tuple[str, ...] = ()
-    settling_ticks: int
+    kind: str  # kind of store, as in the estate
+    measurable: tuple[str, ...] = ()  # fields of the state record that a baseline takes over
+    settling_ticks: int  # ticks after the last input during which time alone may change something
     clock: ClassVar[int] = NEVER  # its time is that of reports
     duplicates: ClassVar[int] = 0  # its own events have no sequence numbers
 
@@ -65,9 +56,11 @@ class SharedStore(ABC, Generic[Config]):
             raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
         self.name = name
         self.estate = estate
+        # estate entry with the current attributes, after ALTER
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
-        self.sources = sources_of(estate, name)
+        self.sources = sources_of(estate, name)  # the message stores that report, by name, as the estate describes them
         self._state = SharedState() if header is None else decode_shared_state(header, name)
+        # open alerts
         self.episodes = Episodes(
             name,
             self._state.episodes,
@@ -120,12 +113,9 @@ class SharedStore(ABC, Generic[Config]):
         self._check_conditions(event.time)
 
     def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:
-        """Add reports, each source's in order; return the alerts they cause, in order.
-
-        Args:
-            caught_up: True from when on all events that exist have been read: then what has never reported is no
-                source, and a silent one is waited for by minutes. False while a backlog is read. None: as before; a new
-                twin begins with False.
+        """Add reports, each source's in order; return the alerts they cause, in order. `caught_up` is True from when on
+        all events that exist have been read: then what has never reported is no source, and a silent one is waited for
+        by minutes; False while a backlog is read, as at first; None: as before.
         """
         frontier = self._state.frontier
         frontier.take(reports)
@@ -272,13 +262,8 @@ class SharedStore(ABC, Generic[Config]):
         make_cleared: Callable[[str], Finding],
         is_news: Callable[[Finding], bool] = lambda _: False,
     ) -> list[Alert]:
-        """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md).
-
-        Args:
-            holds: True if the condition holds.
-            is_over: True if it is over, hysteresis included.
-            make_finding: returns the finding while it holds, from the severity last published, or None.
-            is_news: returns True if a finding is to be published although neither severity nor usage calls for it.
+        """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md). `is_over`
+        has hysteresis included; `make_finding` gets the severity last published, or None.
         """
         now = self._state.now or 0
         episode = self.episodes.get(condition, resource)

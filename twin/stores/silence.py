@@ -47,11 +47,7 @@ def watched_queue_managers(estate: Estate) -> dict[str, float]:
 
 
 def heartbeat(qmgr: str, store: str, time: int, silent_s: int) -> bytes:
-    """Return the HEARTBEAT that reports silence, as JSON.
-
-    Args:
-        silent_s: seconds since its last event.
-    """
+    """Return the HEARTBEAT that reports silence, seconds since the last event, as JSON."""
     return msgspec.json.encode(
         {"time": as_text(time), "qmgr": qmgr, "op": "HEARTBEAT", "store": store, "measured": {"silent_s": silent_s}}
     )
@@ -68,10 +64,8 @@ def is_report(block: EventBlock) -> Array:
 def find_changes(
     block: EventBlock, qmgr_rows: Array, qmgrs: Sequence[str], members: Collection[str], episodes: Episodes
 ) -> list[Change]:
-    """Return the rows at which queue managers go silent or are heard from again, in order.
-
-    Args:
-        qmgr_rows: i8[n]: queue manager of each event, as an index into `qmgrs`.
+    """Return the rows at which queue managers go silent or are heard from again, in order. `qmgr_rows`: i8[n], of each
+    event.
     """
     reports = is_report(block)
     silent = {episode.resource.owner for episode in episodes if episode.condition == Condition.SOURCE_SILENT}
@@ -87,12 +81,8 @@ def find_changes(
 def make_alerts(
     change: Change, event: np.void, content: bytes, episodes: Episodes, store: str, now: int
 ) -> list[Alert]:
-    """Open or clear the alert of a queue manager; return what is published.
-
-    Args:
-        event: its row of EVENT; the time of a heartbeat that reports silence is the wall clock.
-        content: what the heartbeat reports; ignored where the queue manager is heard from again.
-        episodes: open alerts of the store; changed.
+    """Open or clear the alert of a queue manager; return what is published. The time of a heartbeat that reports
+    silence is the wall clock.
     """
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:

@@ -39,11 +39,8 @@ def structure_resource(
     *,
     grows: bool,
 ) -> ResourceView:
-    """Return the view of a structure's resource.
-
-    Args:
-        room: bytes that its coupling facility has left for it to grow; None: not known.
-        grows: True if z/OS is expected to enlarge it as it fills.
+    """Return the view of a structure's resource. `room`: bytes left for it in its coupling facility, None: not known;
+    `grows`: z/OS is expected to enlarge it as it fills.
     """
     rows = store.queues[:queues]
     if resource in _LEAST:
