@@ -48,7 +48,6 @@ class _Unit(NamedTuple):
     digits: int
 
     def number(self, seconds: float) -> str:
-        """Return seconds in this unit, without its name."""
         return f"{seconds / self.size:.{self.digits}f}"
 
     def interval(self, low: float, high: float) -> str:

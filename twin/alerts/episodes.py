@@ -412,7 +412,6 @@ class Episodes:
         return not calls and not self._was_page(episode) and time - max(incident.last_paged[number:]) >= CALM_FOR
 
     def _was_page(self, episode: Episode) -> bool:
-        """Return True if the last record of an episode was a page."""
         return episode.last is not None and episode.last.severity != INFO
 
     def _incident(self, time: int) -> OpenIncident:

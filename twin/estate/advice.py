@@ -153,7 +153,6 @@ def _coupling_facility(store: CouplingFacility, stores: Mapping[str, StoreConfig
 
 
 def _structure_policy(structure: Structure) -> Iterator[str]:
-    """Yield the warnings about the policy of one structure."""
     name, init_size = structure.name, structure.init_size
     if init_size is not None and structure.size > _MAX_GROWTH * init_size:
         sizes = f"SIZE {format_size(structure.size)} is more than twice INITSIZE {format_size(init_size)}"
@@ -176,7 +175,6 @@ def _structure_policy(structure: Structure) -> Iterator[str]:
 
 
 def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
-    """Yield the warnings about what a coupling facility has for its structures."""
     structures = structures_of(stores[name] for name in facility.structures)
     if facility.size is not None:
         augmented = list(_augmented_space(facility, structures, facility.size))

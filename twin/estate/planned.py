@@ -219,7 +219,6 @@ _MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _parts(rule: str) -> dict[str, str]:
-    """Return the parts of a rule by name."""
     return dict(part.partition("=")[::2] for part in rule.split(";"))
 
 

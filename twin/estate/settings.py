@@ -175,7 +175,6 @@ def _rest(changes: _Changes, table: tuple[str, ...]) -> list[str]:
 
 
 def _append(done: list[str], lines: list[str]) -> None:
-    """Append lines to a table, before the empty lines behind it."""
     end = len(done)
     while end and not done[end - 1].strip():
         end -= 1

@@ -69,7 +69,6 @@ def parse(text: bytes) -> msgspec.Struct:
 
 
 def _unreadable(text: bytes, problem: str) -> EventError:
-    """Return the error for a text that msgspec cannot read as an event."""
     try:
         value = msgspec.json.decode(text)
     except msgspec.ValidationError:

@@ -115,7 +115,6 @@ class FacilityLevels:
 
 
 def _structure(own: StructureRequests, scm: StructureScm | None) -> tuple[Measured, dict[str, Any]]:
-    """Return the levels of a structure, and its attributes."""
     measured: Measured = {"ents_max": own.entries_max, "ents_used": own.entries}
     facts: dict[str, Any] = {}
     if own.is_sound:

@@ -503,7 +503,6 @@ def with_resync(event: Event) -> Event:
 
 
 def _wrong(event: Event) -> EventError | None:
-    """Return the error of an event that no twin would take."""
     values: Mapping[str, object] = event
     try:
         for name in _CHECKED:

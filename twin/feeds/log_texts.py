@@ -61,7 +61,6 @@ def texts_of(page: Page) -> Iterator[Text]:
 
 
 def _texts(document: bytes, place: str) -> Iterator[Text]:
-    """Yield the texts that a document wraps."""
     try:
         value = json.loads(document)
     except (ValueError, RecursionError):
@@ -113,7 +112,6 @@ def _is_text(value: Any) -> bool:
 
 
 def _forwarded(record: dict[str, Any], place: str) -> Text | None:
-    """Return the text of a record of a forwarder, or None."""
     message = next((record[key] for key in MESSAGE_KEYS if isinstance(record.get(key), str)), None)
     if message is None:
         return None

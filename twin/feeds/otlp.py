@@ -148,7 +148,6 @@ class SpanEvents:
         return queue in self._by_queue
 
     def _has(self, qmgr: str, queue: str) -> bool:
-        """Return True if the estate has this queue of a queue manager."""
         return self._estate is not None and (qmgr, queue) in self._estate.queue_routes
 
     def _is_renamed(self, qmgr: str, queue: str) -> bool:

@@ -278,7 +278,6 @@ def _reason_of(response: Mapping[str, Any]) -> Any:
 
 
 def _texts(response: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a response."""
     texts = response.get("message", response.get("text", ()))
     return [str(text) for text in (texts if isinstance(texts, list) else [texts])] if texts else []
 

@@ -145,7 +145,6 @@ def recognise(path: Path, options: FeedOptions) -> SiteFile:
 
 
 def _has(pattern: re.Pattern[str], head: bytes) -> bool:
-    """Return True if a line begins with a pattern."""
     return any(pattern.match(line.text) for line in file_lines(head))
 
 
@@ -270,7 +269,6 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _queue_managers(facts: EstateFacts) -> set[str]:
-    """Return the queue managers that were seen."""
     members = (
         own["queue_managers"].value for _, own in facts.section("queue_sharing_group") if "queue_managers" in own
     )
@@ -368,7 +366,6 @@ def record_site(
 
 
 def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:
-    """Return the stores of which files have puts or gets."""
     queues = {
         (event["qmgr"], event["queue"]) for path in files for event in recorded(path) if event["op"] in ("PUT", "GET")
     }

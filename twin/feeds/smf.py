@@ -123,7 +123,6 @@ class SmfFeed(Feed):
         self._lpars[record.qmgr] = record.lpar, max(end, record.end)
 
     def _group(self, record: SmfRecord) -> str:
-        """Return the queue-sharing group of a record, or ""."""
         return record.group or self.intake.group_of(record.qmgr) or ""
 
     def _events(self, record: SmfRecord) -> Iterator[Item]:

@@ -91,7 +91,6 @@ def last_fall(shares: list[float]) -> int:
 
 
 def _line(times: Array, levels: Array) -> tuple[float, float]:
-    """Return the slope of a line through levels, and its standard error."""
     centred = times - times.mean()
     square = float(centred @ centred)
     if square <= 0.0:

@@ -97,7 +97,6 @@ class _Summary(NamedTuple):
 
     @classmethod
     def from_outlook(cls, outlook: Outlook, tick: int, *, is_asked: bool = False) -> Self:
-        """Return the summary of an outlook as of a tick."""
         times = outlook.quantiles()
         times = None if times is None else _not_yet(times)
         return cls(outlook, tick, outlook.probability, times, outlook.first, is_asked)
@@ -663,7 +662,6 @@ def keeping_looks() -> Iterator[None]:
 
 
 def _named(summary: _Summary, episode: Episode) -> Resource:
-    """Return the resource that the next record of an open alert names."""
     return episode.last_finding().resource if summary.first < 0 else summary.resource
 
 
@@ -722,7 +720,6 @@ def look(
 
 
 def _beginning_with(sentence: str, finding: Finding) -> Finding:
-    """Return a finding whose cause begins with a sentence, given without its point."""
     headline = finding.headline or finding.cause.partition(". ")[0].removesuffix(".")
     return msgspec.structs.replace(finding, headline=headline, why=sentence, cause=f"{sentence}. {finding.cause}")
 

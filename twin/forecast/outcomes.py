@@ -233,7 +233,6 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self._day(time).right += 1
 
     def _day(self, time: int) -> Day:
-        """Return the sums of the day of a time, microseconds."""
         number = time // _DAY
         day = next((day for day in reversed(self.days) if day.day == number), None)
         if day is None:
@@ -358,7 +357,6 @@ def spread_of(times: Iterable[int], seconds: float) -> int:
 
 
 def _horizon_scores(days: Iterable[Day]) -> Iterator[HorizonScore]:
-    """Yield the scores of each horizon for which looks were settled."""
     squares = [0] * len(HORIZONS)
     bins: dict[int, list[int]] = {}
     for day in days:

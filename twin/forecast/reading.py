@@ -81,7 +81,6 @@ def how_read(view: ForecastView, tick: int, *, is_sample: bool = False) -> Readi
 
 
 def _how_measured(view: ForecastView, tick: int) -> Reading:
-    """Return how the queues are read by what is measured of them."""
     began = rises.under_way(view.tables.store, tick).age
     since = tick - max(_LEAST_TICKS, int(began))
     grown, _ = view.readers.depths(view.queues, since * TICK, tick * TICK)

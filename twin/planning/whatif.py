@@ -115,7 +115,6 @@ class Moment:
         return twin
 
     def _copied(self, estate: Estate) -> MessageStore:
-        """Return a copy of the twin, of an estate."""
         arrays, header = self.twin.tables.copied_arrays(), self.twin.header()
         return open_message_store(estate, self.twin.name, arrays, header, None)
 
@@ -256,7 +255,6 @@ def _next_window(plan: Plan, zone: tzinfo, now: int) -> Window:
 def _planned_outcome(
     moment: Moment, twin: MessageStore, planned: Sequence[tuple[Plan, Window]], now: int
 ) -> FillOutcome:
-    """Return the outcome of windows of planned work that come together."""
     plans = twin.monitor.plans
     if len(planned) == 1:
         problem = fits.fit(plans, twin, *planned[0], moment.tick)
@@ -337,7 +335,6 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: EventTime |
 
 
 def _outcome(moment: Moment, twin: MessageStore, traffic: Traffic, horizon_s: float) -> FillOutcome:
-    """Return the future of a store."""
     tick, store = moment.tick, twin.tables.store
     fill = twin.fill_model(tick)
     now = flows.present(store, tick, fill.weights)
@@ -405,7 +402,6 @@ def _asked(store: Store, since: int, until: int) -> Array:
 
 
 def _counts(store: Store, since: int, until: int, offset: int | Array) -> Array:
-    """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1."""
     ticks = np.arange(max(since, until - BINS + 1), until)
     rows = (ticks % BINS)[store.bins["tick"][ticks % BINS] == ticks]
     if not store.counts.size:  # no put so far

@@ -239,7 +239,6 @@ class Observation(Observer):
                 counter[route.queue or ""] += int(counts[index])
 
     def _count_events(self, events: Array) -> None:
-        """Count the events of each route, and their times. events: EVENT[n]."""
         size, begin, end = len(self.heard), int(events["time"].min()), int(events["time"].max())
         self.begin = begin if self.begin is None else min(begin, self.begin)
         self.end_time = end if self.end_time is None else max(end, self.end_time)

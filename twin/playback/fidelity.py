@@ -128,7 +128,6 @@ def fidelity_of(
 
 
 def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[HourApart]:
-    """Return the hours with a measurement beyond the tolerance, in order."""
     by_hour: dict[int, list[DriftPoint]] = {}
     for point in points:
         by_hour.setdefault(point.time // _HOUR, []).append(point)
@@ -145,7 +144,6 @@ def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[Hou
 
 
 def _worst(points: Sequence[DriftPoint]) -> DriftPoint:
-    """Return the point of the largest drift, either way."""
     return max(points, key=lambda point: abs(point.pct))
 
 

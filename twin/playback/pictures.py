@@ -167,7 +167,6 @@ Span = tuple[float, float, str]
 
 
 def _open_spans(alerts: Sequence[Alert], store: str, end: int) -> dict[str, list[Span]]:
-    """Return the spans in which the alerts of a store are open, by condition and resource."""
     spans: dict[str, list[Span]] = {}
     for alert, until in _with_ends(alerts, store, end):
         if alert.change == CLEARED:

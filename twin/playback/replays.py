@@ -286,7 +286,6 @@ def as_demands(block: EventBlock) -> EventBlock:
 
 
 def _apply_demands(twin: MessageStore, block: EventBlock) -> list[Alert]:
-    """Apply a block as demands; return the alerts."""
     return twin.apply(as_demands(block), demands=True)
 
 
@@ -348,7 +347,6 @@ class Player:
         return sorted(rejects, key=lambda reject: (reject.record, reject.index))
 
     def _apply(self, block: EventBlock) -> list[Alert]:
-        """Apply the events of a store; return the alerts."""
         twin, refused = self._twin(block.store), refused_at_once(self._estate, block)
         if not isinstance(twin, MessageStore):
             self._reject(block, refused)
@@ -375,7 +373,6 @@ class Player:
             return alerts
 
     def _reject(self, block: EventBlock, refused: Iterable[Refused]) -> None:
-        """Note dead letters of events of a block."""
         for event in refused:
             record, index = block.place_of(event.row)
             text = event_text(block, event.row, self._estate)

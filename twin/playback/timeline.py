@@ -46,7 +46,6 @@ class _CopiedTwin:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of its arrays."""
         return 0 if self.arrays is None else self.arrays.memory_bytes
 
     def open(self, estate: Estate, name: str) -> Twin:

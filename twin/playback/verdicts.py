@@ -182,7 +182,6 @@ def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
 
 
 def _is_concerned(store: StoreCommission, subject: str) -> bool:
-    """Return True if a subject says something of a store."""
     if subject in ("numbering", "units"):
         return store.calls > 0
     if subject == "sizes":

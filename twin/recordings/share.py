@@ -193,7 +193,6 @@ class _Writer:
         self.numbers = {field: Numbers() for field, treatment in HANDLED.items() if treatment == NUMBERED}
 
     def table(self, chunk: Chunk, decoded: Decoded) -> pa.Table:
-        """Return the events of a chunk that were decoded, as a table of ARROW_SCHEMA."""
         lines = decoded.index - chunk.first
         rows, firsts = np.unique(lines, return_index=True)
         routes = np.unique(decoded.events["route"]).tolist()
@@ -237,7 +236,6 @@ class _Writer:
         return None if config is None else self._names.store(config)
 
     def _objects(self, decoded: Decoded, rows: npt.NDArray[np.int64]) -> dict[str, list[str | None]]:
-        """Return the columns of objects. rows: i8[n], the row of each event among those decoded."""
         columns: dict[str, list[str | None]] = {
             field: [None] * rows.size for field, treatment in HANDLED.items() if treatment == REWRITTEN
         }
@@ -281,5 +279,4 @@ class _Writer:
 
 
 def _only(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the numbers of these names."""
     return {name: value for name, value in values.items() if name in names and isinstance(value, int | float)}

@@ -86,7 +86,6 @@ def named_values(values: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]
 
 
 def _tables(estate: Estate, names: Pseudonyms) -> Iterator[str]:
-    """Yield the lines of the tables."""
     groups: dict[str, list[str]] = {}
     for name, qmgr in estate.queue_managers.items():
         yield from _table("queue_manager", names.replacement("queue manager", name), _own(qmgr, qmgr.rows, names))
@@ -103,7 +102,6 @@ def _tables(estate: Estate, names: Pseudonyms) -> Iterator[str]:
 
 
 def _tables_of(store: StoreConfig, names: Pseudonyms) -> Iterator[str]:
-    """Yield the tables of a store itself."""
     name = names.store(store)
     if isinstance(store, Structure):
         section = "structure" if store.queue_sharing_group else "other_structure"
@@ -130,7 +128,6 @@ def _of_structure(store: Structure, names: Pseudonyms) -> dict[str, Any]:
 
 
 def _queues(store: StoreConfig, depths: Mapping[str, int], names: Pseudonyms) -> Iterator[str]:
-    """Yield the tables of the queues of a store."""
     for queue in store.queues:
         own: dict[str, Any] = {}
         if isinstance(store, Structure):

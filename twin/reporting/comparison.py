@@ -81,7 +81,6 @@ def compare(
 
 
 def _stores(replayed: Replayed) -> dict[str, StoreNight]:
-    """Return what happened, by store."""
     peaks = replayed.usage.group_by(["store", "resource"]).aggregate([("usage_pct", "max")]).to_pylist()
     nights = {}
     for name in replayed.states:

@@ -325,7 +325,6 @@ class _Source:
     def _verdicts(
         self, pages: Mapping[str, Sequence[Alarm]], by_store: Mapping[str, Sequence[Filling]]
     ) -> dict[str, list[Verdict]]:
-        """Return the verdicts on pages, by store, over the whole of what was played."""
         return {
             store: page_verdicts(series, by_store[store], pages[store]) for store, series in self.played.series.items()
         }
@@ -446,7 +445,6 @@ def _verdict(verdict: Verdict, *, averted: bool) -> PageVerdict:
 
 
 def _has(own: _Story, change: RecordedChange) -> bool:
-    """Return True if a change was made in an incident."""
     return own.store == change.store and own.opened <= change.time and (own.over is None or change.time <= own.over)
 
 
@@ -521,7 +519,6 @@ def _slope(peaks: Array) -> float | None:
 
 
 def _since(text: EventTime, last: int) -> int:
-    """Return the beginning of a period. last: time of the last event, microseconds."""
     if isinstance(text, str) and text in _DAYS_BACK:
         return (last // _DAY - _DAYS_BACK[text]) * _DAY
     return _time("since", text)

@@ -110,7 +110,6 @@ def serve_into(
 def _serve(
     system: RealSystem, scenario: Scenario, estate: Estate, seed: int, measuring: Measuring | None
 ) -> Iterator[pa.Table]:
-    """Yield what a system makes of a scenario."""
     warm()
     rng = np.random.default_rng(seed)
     if measuring is None:

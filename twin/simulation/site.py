@@ -275,7 +275,6 @@ def try_capacity(
 
 
 def _open(estate: Estate, config: MessageStoreConfig, scale: int) -> MessageStore:
-    """Open the store at 1/scale of its size, a structure with 1/scale of the SCM and augmented space."""
     scaled = replace(estate, stores={**estate.stores, config.name: _scale_config(config, scale)})
     twin = open_message_store(scaled, config.name, forecasts=False)
     if isinstance(config, Structure):
@@ -307,7 +306,6 @@ def _as_demands(puts: Array, got: float) -> Array:
 
 
 def _bytes_of(config: MessageStoreConfig) -> int:
-    """Return the maximum size of a store."""
     match config:
         case Structure():
             return (config.init_size or config.size) + (config.scm_max_size or 0)

@@ -68,7 +68,6 @@ def plan_queue_file(config: QueueFile, nonpersistent: Mix, persistent: Mix, queu
 
 
 def _blocks_of(part: Messages) -> int:
-    """Return the blocks of one message of a part of a mix."""
     return int(queue_file.blocks_of(part.length))
 
 

@@ -45,7 +45,6 @@ class _Table:
     small: int | None = None  # maximum of rows in the small page, at most a page; None: a page
 
     def is_small(self, rows: int) -> bool:
-        """Return True if a table of that many rows is in the small page."""
         return rows <= (self.small or 1 << self.shift)
 
     def dirty_size(self, rows: int) -> int:
@@ -380,7 +379,6 @@ class Tables:
         by_number: Mapping[int, tuple[str, _Table]],
         version: int | None,
     ) -> None:
-        """Fill the tables of the small page."""
         for number, content in small_tables:
             name, table = by_number.get(number, ("", _NAMES))
             rows = getattr(self.store, name, np.zeros(0, np.uint8))
@@ -394,7 +392,6 @@ class Tables:
                 rows[: written.size] = written
 
     def _load_journals(self, journals: Mapping[str, Sequence[bytes]], page_journals: Mapping[str, Array]) -> None:
-        """Apply the journals of each table. page_journals: see `row_journal.apply_journals`."""
         for name, parts in journals.items():
             rows, waiting, shift = getattr(self.store, name), self._waiting[name], TABLES[name].shift
             if not parts or TABLES[name].is_small(rows.size):

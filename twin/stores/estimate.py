@@ -356,7 +356,6 @@ class _Mix(NamedTuple):
         )
 
     def puts(self, number: float) -> list[Share]:
-        """Return what a number of puts adds to the stocks."""
         return [
             Share((owner + 1) * CLASSES + size, puts, puts * float(self.space[size]), puts * float(self.pages[size]))
             for owner, of_owner in enumerate(self.owners.tolist())

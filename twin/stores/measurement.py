@@ -73,7 +73,6 @@ def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert
 
 
 def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
-    """Take measured levels; return the alerts they open or clear."""
     is_test = store.is_counted and store.drift.baseline is not None
     store.found_sizes = store.compare_sizes(measured)
     sizes_before = read_usage(store.tables.store)["maximum"].copy()

@@ -160,7 +160,6 @@ class SharedStore(ABC, Generic[Config]):
         return list(self.sources)
 
     def _apply_at_once(self, time: int) -> list[Alert]:
-        """Apply the pending events where no store reports; time: time of the latest event, microseconds."""
         self._state.now = max(time, self._state.now or time)
         self._expire(self._state.now)
         events, self._state.pending_events = self._state.pending_events, []
@@ -354,7 +353,6 @@ class SharedStore(ABC, Generic[Config]):
         """Set times of the kind's state that are after `now`, microseconds, to it."""
 
     def _is_relevant(self, report: Report) -> bool:  # noqa: ARG002 -- most kinds take every report
-        """Return True if a report is from a store that shares this one."""
         return True
 
     def _on_altered(self, before: Config) -> None:
@@ -388,7 +386,6 @@ class SharedStore(ABC, Generic[Config]):
         return {}
 
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
-        """Return the sizes measured beside those of the model."""
         return []
 
     def _drift_finding(self, resource: Resource) -> Finding:
