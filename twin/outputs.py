@@ -268,9 +268,7 @@ def locked(path: Path, busy: str, right: str) -> Iterator[None]:
 
 
 def read_secret(option: str, path: Path) -> str:
-    """Return the secret in the first line of a file. UsageError: the file cannot be read, or its first line is empty or
-    cannot be printed.
-    """
+    """Return the secret in the first line of a file. UsageError: unreadable, or the line is empty or not printable."""
     try:
         line = path.read_text(encoding="utf-8").partition("\n")[0].strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -132,9 +132,7 @@ def zone_periods(zone: tzinfo, day: int) -> tuple[tuple[int, int, str], ...]:
 
 
 def as_microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of a time in RFC 3339, whose seconds may be missing. ValueError: it is not
-    such a time, or has no offset from UTC.
-    """
+    """Return the microseconds since 1970 of a time in RFC 3339, seconds optional. ValueError: none, or no offset."""
     if _RFC_3339.fullmatch(text) is None:
         raise ValueError(f"{text[:40]} is not RFC 3339 with Z or another offset from UTC")
     return (datetime.fromisoformat(text.upper()) - _EPOCH) // timedelta(microseconds=1)
@@ -155,9 +153,7 @@ def event_time(text: str) -> int:
 
 
 def event_us(time: EventTime) -> int:
-    """Return the microseconds since 1970 of a time that a user of the library gives. ValueError: as `event_time`; or a
-    datetime has no zone.
-    """
+    """Return the microseconds since 1970 of a user's time. ValueError: as `event_time`; or a datetime has no zone."""
     if isinstance(time, str):
         return event_time(time)
     if not isinstance(time, datetime):

@@ -27,9 +27,7 @@ def growth(queues: Array, counted: str) -> Array:
 
 
 def growth_span(now: int, began: int | None) -> int:
-    """Return the span that `growth` covers, microseconds, at least a tick. `began`: time of the store's first event;
-    None: no bound.
-    """
+    """Return the span that `growth` covers, microseconds, at least a tick. `began`: the store's first event."""
     span = now % MARK + MARK
     return span if began is None else max(TICK, min(span, now - began))
 
@@ -49,9 +47,7 @@ def messages_in_scm(messages: Array, queues: int) -> Array:
 
 
 def rank_fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
-    """Return the queues with the largest growth (`grown`: i8[n], entries, elements, pages or messages); if nothing
-    grew, those that hold most.
-    """
+    """Return the queues with the largest growth, i8[n]; if nothing grew, those that hold most."""
     ranked = np.maximum(grown if grown.sum() > 0 else held, 0)
     total = int(ranked.sum())
     if total == 0:

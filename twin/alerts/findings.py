@@ -207,9 +207,7 @@ class Viewer:
         refused: int,
         evidence: tuple[str, ...] = (),
     ) -> Finding:
-        """Return the finding about a resource that was forecast to be full, and is not likely to be any more.
-        `falling_since`: microseconds; None: it does not empty.
-        """
+        """Return the finding about a resource that was forecast to be full, and is not likely to be any more."""
         view = self.resource(resource)
         growth, held = self._by_queue(view)
         fillers = self._ranked(growth, held)

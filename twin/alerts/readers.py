@@ -128,9 +128,7 @@ class QueueFact(msgspec.Struct, array_like=True):
     def take(
         self, measured: QueueMeasured, time: int, asked: Sequence[str], got: int, put: int, refused_at: int | None
     ) -> None:
-        """Take the facts of a measurement, not before the last one. `refused_at`: when the store last refused a put;
-        None: never.
-        """
+        """Take the facts of a measurement, not before the last one. `refused_at`: of the last refusal, or None."""
         if time > self.measured_at:
             self.gap = time - self.measured_at if not self.gap else min(time - self.measured_at, 2 * self.gap)
         before, was_recent = self.measured_at, self.getters_at > 0 and self.counts(time, self.getters_at)

@@ -38,9 +38,7 @@ _STILL_REFUSED = 60 * SECOND  # from the last refused put
 
 
 def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: str, *, is_reported: bool = True) -> str:
-    """Return the clause that names the queue that fills most; `is_reported`: any put or get of the store was ever
-    reported.
-    """
+    """Return the clause that names the queue that fills most; `is_reported`: the store had any put or get."""
     if not fillers:
         return "No queue holds any of it" if is_reported else f"{UNKNOWN_FILLER}: no puts and gets are reported"
     first, share = fillers[0], f"{100 * fillers[0].share:.0f} %"
@@ -62,9 +60,7 @@ def describe_forecast(times: tuple[float, float, float], probability: float, con
 
 
 def full_at(times: tuple[float, float, float], now: int, zone: tzinfo) -> str:
-    """Return when a resource is full, in `times` seconds (p10, p50, p90), to begin a line: `full ~02:01 CET (in 20
-    min)`.
-    """
+    """Return when a resource is full, from seconds (p10, p50, p90), to begin a line: `full ~02:01 CET (in 20 min)`."""
     p10, p50, p90 = times
     if is_full_now(p50):
         return "full now"
@@ -97,9 +93,7 @@ def fails_when_full(config: Structure) -> str:
 
 
 def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
-    """Return the clause that states how a queue is served: calls per second, seconds since the last get, None: there
-    was none.
-    """
+    """Return the clause that states how a queue is served: calls per second, seconds since the last get or None."""
     if since_get is None:
         return f"{as_rate(puts)} puts/s, no get so far"
     if since_get >= 60:
@@ -163,9 +157,7 @@ def without_getters(runbook: tuple[Action, ...]) -> tuple[Action, ...]:
 
 
 def _has_room(config: Structure, size: int, room: int | None) -> str:
-    """Return the condition that the coupling facility has room for `size` bytes more; `room`: bytes left by the estate,
-    None: not known.
-    """
+    """Return the condition that a facility has room for `size` bytes more; `room`: bytes left by it, or None."""
     facility, name = config.coupling_facility, config.policy_name
     display = display_structure(name) if facility is None else display_facility(facility)
     asked = f"{facility or 'its coupling facility'} has {readable_size(size)} of free storage: {display}"
@@ -338,9 +330,7 @@ def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
 
 
 def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> str:
-    """Return the cause when a coupling facility has no storage left for augmented space: its bytes, augmented bytes by
-    structure.
-    """
+    """Return the cause when a coupling facility has no storage left for augmented space; sizes in bytes."""
     return (
         f"Storage of {facility}: all {readable_size(size)} in use, none left for augmented space ({_shares(usage)})."
         " Puts whose messages would go to SCM fail with 2192."

@@ -110,8 +110,8 @@ class ClusterCapacity:
         return candidate if rate > self.carried(hosts) else None
 
     def plan(self, load: float, hosts: Sequence[str | None], idle: Sequence[Candidate]) -> Plan:
-        """Return the members that carry more than a load, messages/s: the active ones and as many others as it takes,
-        `idle` ones first.
+        """Return the members that carry more than a load, messages/s: the active ones and those needed beside, idle
+        first.
         """
         placed, left = list(hosts), list(idle)
         start: list[Candidate] = []

@@ -52,9 +52,7 @@ def copy_data_set(config: Structure, qmgr: str) -> tuple[Step, ...]:
 
 
 def alter_size(structure: str, size: int) -> str:
-    """Return the operator command that changes the size of a structure, bytes rounded up to KB, the unit of the
-    command.
-    """
+    """Return the operator command that changes the size of a structure, bytes rounded up to KB, its unit."""
     return f"SETXCF START,ALTER,STRNAME={structure},SIZE={policy_size(size)}"
 
 
@@ -85,9 +83,7 @@ def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (),
 
 
 def alter_if_policy_allows(structure: str, size: int) -> tuple[Step, ...]:
-    """Return the steps that come before a change of a policy that was not seen: its SIZE may have room for `size` bytes
-    already.
-    """
+    """Return the steps before changing a policy that was not seen: its SIZE may have room for `size` bytes already."""
     has_room = f"If that is {policy_size(size)} or more, alter the size; nothing else is needed"
     return (
         Step("See POLICY SIZE, up to which it can be altered", display_structure(structure)),

@@ -52,9 +52,7 @@ PUBLISHED = (
 
 
 def published_for(cflevel: int | None) -> PublishedSizes:
-    """Return the sizes that hold for a coupling facility: of its level, else of the next one published; None, not
-    known, takes the largest.
-    """
+    """Return the sizes for a facility: of its level, else of the next one published; None takes the largest."""
     if cflevel is None:
         return PUBLISHED[-1]
     covering = (sizes for sizes, after in pairwise(PUBLISHED) if cflevel < after.from_cflevel)

@@ -37,9 +37,7 @@ class _LeftOutError(Exception):
 
 
 def read_calendar(path: Path, estate: Estate, now: int) -> Calendar:
-    """Return the planned work of an iCalendar file without windows that end before `now`, microseconds. UsageError: the
-    file cannot be read, or is no iCalendar.
-    """
+    """Return the planned work of an iCalendar file without windows that end before `now`. UsageError: unreadable."""
     import icalendar
 
     try:

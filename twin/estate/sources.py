@@ -186,8 +186,8 @@ def _check_schema(file: str, content: Mapping[str, Any]) -> None:
 
 
 def read_text(path: Path, where: str) -> str:
-    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ). EstateError: it
-    cannot be read.
+    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ), or raise
+    EstateError.
     """
     try:
         data = path.read_bytes()

@@ -220,9 +220,7 @@ def _smds(sources: Sources, group: str, name: str, qmgr: str) -> Smds:
 
 
 def _check_smds(sources: Sources, all_structures: Mapping[str, Structure], names: Collection[str]) -> None:
-    """Check that every [smds] table names a structure and a member of its group and has room for two blocks.
-    `all_structures`: those without errors.
-    """
+    """Check that every [smds] table names a structure and a member of its group and has room for two blocks."""
     for (group, name, qmgr), entry in sources.entries("smds").items():
         with sources.problems.collect():
             _check_data_set(entry, all_structures.get(f"{group}/{name}"), f"{group}/{name}", qmgr, names)
@@ -394,9 +392,7 @@ def uniform_clusters(sources: Sources) -> dict[str, UniformCluster]:
 
 
 def queue_manager_logs(sources: Sources, files: Mapping[str, QueueFile]) -> dict[str, QueueManagerLog]:
-    """Return the log of each queue manager with queue files, by its name. EstateError: a coupling facility or uniform
-    cluster has the name of such a queue manager.
-    """
+    """Return the log of each queue manager with queue files. EstateError: another store has the name of one."""
     owned: dict[str, list[str]] = {}
     for name, file in sorted(files.items()):
         owned.setdefault(file.queue_manager, []).append(name)

@@ -76,8 +76,8 @@ class Columns:
             self.sure &= ~_present(values)
 
     def _integers(self, name: str, absent: int) -> tuple[Array, Array | None]:
-        """Return the values of an integer column, i8[n], with `absent` for a missing or wrong one, and which of them
-        are present, bool[n], or None if all are.
+        """Return an integer column, i8[n], with `absent` for missing or wrong, and bool[n], which are present, or None
+        if all.
         """
         values = column(self.table, name)
         if values is None or values.null_count == self.rows:

@@ -106,9 +106,7 @@ def _public(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
 
 
 def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
-    """Convert a table to the columns and types of ARROW_SCHEMA; unknown columns are dropped. EventError: a column
-    cannot be converted without loss (wrong-type).
-    """
+    """Convert a table to ARROW_SCHEMA, without unknown columns. EventError: not possible without loss (wrong-type)."""
     words = words or Words()
     columns = []
     for field in ARROW_SCHEMA:

@@ -179,8 +179,8 @@ def rows_as_fields(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def object_field(name: str, value: Any) -> Any:
-    """Convert `attributes`, `measured` or `plan` of `rows_as_fields` to an object; other values stay as they are.
-    EventError: it is too long (bad-value).
+    """Convert `attributes`, `measured` or `plan` of `rows_as_fields` to an object. EventError: it is too long
+    (bad-value).
     """
     if isinstance(value, str):
         check_object_bytes(name, len(value))

@@ -55,9 +55,7 @@ _decoder = msgspec.json.Decoder(Fields)
 
 
 def parse(text: bytes) -> msgspec.Struct:
-    """Return the known fields of a JSON text. EventError: not-json, not-an-object, or bad-value (a number beyond 64
-    bits).
-    """
+    """Return the known fields of a JSON text. EventError: not-json, not-an-object, or bad-value (beyond 64 bits)."""
     try:
         return _decoder.decode(text)
     except msgspec.ValidationError as error:

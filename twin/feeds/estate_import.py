@@ -265,9 +265,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def unverified(estate_facts: EstateFacts, *, is_loaded: bool = False) -> Iterator[str]:
-    """Yield a warning per capacity that sources disagree about, or that nothing has shown. `is_loaded`: without those
-    that the estate's own warnings repeat.
-    """
+    """Yield a warning per capacity that sources dispute or nothing has shown, without those of a loaded estate."""
     for section, key, name, before, after in estate_facts.conflicts:
         if _is_growth(estate_facts, key, name, before, after):
             continue

@@ -52,9 +52,7 @@ class EstateFacts:
     _keys: dict[str, list[str]] = field(default_factory=dict, repr=False)  # of the objects of a section
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
-        """Keep facts about an object of a section and key of the estate file, such as "structure" and "QSG1/APP1". An
-        attribute that is None is absent.
-        """
+        """Keep facts about an object of a section and key of the estate file. An attribute that is None is absent."""
         if section in _OF_QUEUES and is_dynamic(key):
             return
         if (section, key) not in self.objects:

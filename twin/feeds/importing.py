@@ -141,9 +141,7 @@ def _guarded(items: Iterable[Item], place: str) -> Iterator[Item]:
 
 
 def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
-    """Yield what a page holds; its lines or objects count for the input `source`: a file, or a topic or server of many
-    pages.
-    """
+    """Yield what a page holds; its lines or objects count for the input `source`: a file, a topic or a server."""
     before, options = feed.object_count, feed.options
     feed.intake.begin_input(source)
     feed.options = options.of_input(page.name)
@@ -295,9 +293,7 @@ def sort_key(event: Event) -> _Key:
 
 
 def sort_events(events: Iterable[Event], run_events: int = RUN_EVENTS) -> Iterator[Event]:
-    """Yield events by time; those of one time and rank in the order they came. At most `run_events` are in memory; more
-    go to temporary files.
-    """
+    """Yield events by time, those of one time and rank as they came; beyond `run_events` in temporary files."""
     files: list[IO[bytes]] = []
     run: list[Event] = []
     try:

@@ -404,9 +404,7 @@ class Intake:
     def sift(
         self, items: Iterable[Item], aside: Callable[[Event], None] | None = None, *, is_end: bool = False
     ) -> Iterator[Event]:
-        """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
-        `is_end`: they are the last ones.
-        """
+        """Yield the events that the estate can take, and the heartbeats of idle stores, in no order of time."""
         for event in self.account(items):
             error = _wrong(event)
             if error is not None:
@@ -444,9 +442,7 @@ class Intake:
         return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
 
     def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
-        """Count a name that the estate lacks: a queue, a store, or "" for a queue manager not known. Dynamic queues and
-        those of the system are passed over.
-        """
+        """Count a name that the estate lacks, but for dynamic queues and those of the system. `qmgr` "": not known."""
         if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
             self._note_passed(PassedOver(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
             return

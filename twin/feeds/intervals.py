@@ -100,9 +100,7 @@ def implausible(flows: Flows) -> str | None:
 
 
 def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
-    """Return the puts without those that were rolled back, taken evenly from all that were stored: their kind is not
-    reported.
-    """
+    """Return the puts without those rolled back, taken evenly from all that were stored: their kind is not reported."""
     puts = tuple(puts)
     stored = sum(group.count for group in puts if not group.direct)
     left = max(0, stored - rolled_back)
@@ -209,9 +207,7 @@ class IdleStores:
         self._due += [{"time": interval.end, "qmgr": qmgr, "op": "HEARTBEAT", "store": store} for store in idle]
 
     def heartbeats(self, *, is_end: bool = False) -> Iterator[Event]:
-        """Yield the heartbeats due since the last call; at the end of the input the intervals read last are complete,
-        too.
-        """
+        """Yield the heartbeats due since the last call; at the end of input the last intervals are complete, too."""
         if is_end:
             for qmgr, interval in self._intervals.items():
                 self._close(qmgr, interval)

@@ -73,9 +73,7 @@ def _texts(document: bytes, place: str) -> Iterator[Text]:
 
 
 def _records(value: Any, place: str, time: int | None = None, depth: int = 0) -> Iterator[Text]:
-    """Yield the texts of the records of forwarders in a value; `time`: of the record around it, microseconds, None: it
-    has none.
-    """
+    """Yield the texts of the records of forwarders in a value; `time`: of the record around, microseconds, or None."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):

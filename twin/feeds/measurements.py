@@ -38,9 +38,7 @@ class QueueStatus(TypedDict, total=False):
 
 
 class Measurements:
-    """Measurements and states of queues of one page, or of the pages of a round. The estate of `intake` assigns queues
-    to stores.
-    """
+    """Measurements and states of queues of one page, or of the pages of a round, by the estate of the intake."""
 
     def __init__(self, intake: Intake) -> None:
         # True while answers have the time of their text, for lack of their own: then two that differ are two
@@ -74,9 +72,7 @@ class Measurements:
             _merge(self._measured.setdefault(key, {}), measured)
 
     def add_status(self, qmgr: str, time: int, queue: str, status: QueueStatus, *, is_own: bool = False) -> None:
-        """Add the state of a queue; one that the estate lacks is counted as unknown. `is_own`: it is a store, its depth
-        is measured by `add`.
-        """
+        """Add the state of a queue, or count it as unknown. `is_own`: it is a store, its depth is measured by `add`."""
         estate = self._intake.estate
         if estate is None or (is_own and "has_facts" not in status):
             return
@@ -207,9 +203,7 @@ def measures_of(
 
 
 def note_unknown_queue(intake: Intake, qmgr: str, time: int, queue: str) -> None:
-    """Count a queue that the estate lacks; a shared queue counts once, for the first member. Without an estate none is
-    unknown.
-    """
+    """Count a queue that the estate lacks; a shared one once, for the first member. Without estate none is unknown."""
     group = intake.group_of(qmgr)
     if intake.estate is None:
         return

@@ -62,9 +62,7 @@ class LeftOutError(ValueError):
 
 
 class SpanEvents:
-    """Conversion of single calls to events. Without an estate only spans that name their queue manager are taken, or as
-    the options say.
-    """
+    """Conversion of single calls to events. Without an estate spans name their queue manager, or the options do."""
 
     def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
         self._options = options

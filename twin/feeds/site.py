@@ -68,9 +68,7 @@ _MAX_NAMED = 8
 
 
 class UnknownFileError(UsageError):
-    """A file in which no reader finds anything: others beside it can be read. `seen` is what it seems to be, `instead`
-    what has what is of use, or "".
-    """
+    """A file in which no reader finds anything; `seen`: what it seems to be, `instead`: what is of use, or ""."""
 
     def __init__(self, path: Path, seen: str, instead: str, expected: str) -> None:
         """Make the sentence."""
@@ -177,9 +175,7 @@ def see_estate(
     groups: Mapping[str, Sequence[str]],
     answers: Sequence[Page] = (),
 ) -> SiteEstate:
-    """Return the estate that files and answers show. UsageError: a file cannot be read, they show nothing of an estate,
-    or MQSC has no owner.
-    """
+    """Return the estate that files and answers show. UsageError: unreadable, nothing of it, MQSC without owner."""
     readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
     intake = look_at(readable, options, None, groups, answers)
     if answers:

@@ -116,9 +116,7 @@ def type_of(structure: StructureRequests) -> str:
 
 
 def read_facility(data: bytes, system: str, place: str) -> FacilityRecord:
-    """Return the content of a record. ValueError: a section is not within the record, or has not the fields that are
-    read.
-    """
+    """Return the content of a record. ValueError: a section lies outside of it, or lacks fields that are read."""
     products = list(_sections(data, PRODUCT))
     if not products:
         raise ValueError("it has no RMF Product Section")

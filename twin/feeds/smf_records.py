@@ -216,8 +216,8 @@ def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint |
 
 
 def smf_types(head: bytes) -> tuple[list[int], bool]:
-    """Return the types of the SMF records in the beginning of a data set, and whether they have an RDW. No types: it is
-    not SMF.
+    """Return the types of the SMF records in the beginning of a data set, none if it is not SMF, and whether it has
+    RDWs.
     """
     framing = framing_of(head)
     if framing is not None and framing.length_bytes:

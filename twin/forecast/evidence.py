@@ -24,9 +24,7 @@ _ABOUT_AS_MANY = (0.8, 1.25)  # times the present puts
 
 
 def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tuple[str, ...]:
-    """Return why a store is believed to fill, or not: one sentence for each reason. `queue`: the one that fills it
-    most, or "".
-    """
+    """Return why a store is believed to fill, or not: a sentence for each reason. `queue`: fills it most, or ""."""
     reasons = (
         _levels(outlook),
         _getters(view, queue, tick),

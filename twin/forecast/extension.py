@@ -63,9 +63,7 @@ class Extension(NamedTuple):
         return self.height + self.slope / self.damping if self.damping else np.inf
 
     def full_at(self, doubts: Array, limit: float = 1.0) -> Array:
-        """Return f8[n], ticks until the resource is full, inf where it never is; above 1 is the limit where it becomes
-        larger by itself.
-        """
+        """Return f8[n], ticks until full or inf; the limit is above 1 where the resource becomes larger by itself."""
         left = max(0.0, limit - self.height)
         slopes = np.maximum(self.slope + self.error * doubts[:, 0], 1e-12)
         ticks = left / slopes

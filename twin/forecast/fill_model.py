@@ -75,9 +75,7 @@ def read_fill(
 
 
 def put_space(store: layout.Store, owners: int, alone: Array) -> Array:
-    """Return f8[CLASSES], the average storage taken by a message that is put and not offloaded; `alone`: where none
-    were put.
-    """
+    """Return f8[CLASSES], the average storage of a message put and not offloaded; `alone`: where none were put."""
     weights = np.empty(CLASSES)
     fill.weigh(store.stocks, owners, alone, weights)
     return weights

@@ -200,9 +200,7 @@ def _last_runs(plans: Plans, plan: Plan) -> str:
 
 
 def comment(plans: Plans, view: ForecastView, queue: str, tick: int) -> str:
-    """Return what is to be said of planned work where a store fills, most by `queue` or "", without the point; "":
-    nothing.
-    """
+    """Return what is to be said of planned work where a store fills, most by `queue` or "", without a point, or ""."""
     for run in reversed(plans.memory.runs):
         if run.plan.queue in ("", queue):
             words = _words(view, run, tick)

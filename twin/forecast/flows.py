@@ -206,8 +206,8 @@ def futures(
     trusted: tuple[Trust, int] | None = None,
     planned: Sequence[Flow] = (),
 ) -> Futures:
-    """Draw futures of a regime. `longer` as for `steps`; `trusted`: what is known of the puts of earlier days, and the
-    present tick.
+    """Draw futures of a regime. `longer` as for `steps`; `trusted`: the trust in puts of earlier days, the present
+    tick.
     """
     n, lengths, sizes = now.bins.shape[0], steps(horizon, fine, longer), fill.doubts
     some = np.empty(CLASSES, np.int64)
@@ -355,9 +355,7 @@ def _stop_at(queue: Array, row: int, mark: int) -> Stop:
 
 
 def take_out(stops: Sequence[Stop], tick: int, flows: Array, totals: Array) -> None:
-    """Remove the gets of stopped getters from earlier bins: f8[n, 3 * CLASSES], as `kernels.regime.read_flows` writes
-    them.
-    """
+    """Remove the gets of stopped getters from earlier bins, f8[n, 3 * CLASSES] (`kernels.regime.read_flows`)."""
     for stop in stops:
         bins = max(0, flows.shape[0] - (tick - stop.got_at))
         earlier, sums = flows[:bins], totals[:bins]

@@ -66,8 +66,8 @@ class Levels(msgspec.Struct, kw_only=True):
         return tick - self.ticks[-1] <= _STALE_GAPS * float(np.median(np.diff(self.ticks)))
 
     def crossed_at(self, resource: str, line: float, now: int, share: float) -> int:
-        """Return when a resource passed a line, a share, on its way from the last level to one of `now`, microseconds;
-        `now` where no level is below the line.
+        """Return when a resource passed a line, a share, since the last level; `now`, microseconds, if no level is
+        below.
         """
         before = self.shares.get(resource, [])
         if not before or not before[-1] < line <= share:
@@ -105,9 +105,7 @@ class Levels(msgspec.Struct, kw_only=True):
 def look_ahead(
     name: str, fill: FillModel, levels: Levels, tick: int, horizon: int, reading: Reading = READ
 ) -> Outlook | None:
-    """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old. What
-    nobody reads does not end by itself.
-    """
+    """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old."""
     levels.rescale(fill)
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
     fits = {
@@ -160,9 +158,7 @@ def _limits(fill: FillModel) -> dict[int, float]:
 def _first_full(
     fits: Mapping[int, Extension], limits: Mapping[int, float], doubts: Array, waited: int, horizon: int
 ) -> tuple[Array, Array]:
-    """Return (ticks until full or inf, resource or -1) of every path. `limits` as of `_limits`, `doubts` as of
-    `full_at`.
-    """
+    """Return (ticks until full or inf, resource or -1) of every path; `limits` of `_limits`, `doubts` of `full_at`."""
     full_at, full_of = np.full(PATHS, np.inf), np.full(PATHS, meter_rows.NOTHING_FULL)
     for number, fit in fits.items():
         ticks = np.maximum(0.0, fit.full_at(doubts, limits.get(number, 1.0)) - waited)
@@ -184,9 +180,7 @@ _RECENT_TICKS = 5 * MINUTE_TICKS  # up to the last put or get, in which gets hav
 def falling_since(
     view: ForecastView, levels: Levels, resource: Resource, tick: int, *, is_by_levels: bool
 ) -> int | None:
-    """Return the tick from which a resource has emptied; None: it does not at present. `is_by_levels`: they say how it
-    fills, not its flows.
-    """
+    """Return the tick since which a resource empties, or None. `is_by_levels`: they say how it fills, not its flows."""
     if is_by_levels:
         return fall_of(levels.ticks, levels.shares.get(str(resource), []))
     store = view.tables.store

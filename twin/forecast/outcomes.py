@@ -344,9 +344,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
 
 
 def spread_of(times: Iterable[int], seconds: float) -> int:
-    """Return the factor by which an interval (p10, p50, p90) must be widened to reach a time, as a percentage rounded
-    up.
-    """
+    """Return the factor, percent rounded up, by which an interval (p10, p50, p90) must be widened to reach a time."""
     p10, p50, p90 = (max(1, time) for time in times)
     seconds = max(1.0, seconds)
     if seconds >= p50:

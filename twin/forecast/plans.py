@@ -157,8 +157,8 @@ class Plans:
         return bool(self._described or memory.plans or memory.runs or memory.ended or memory.unfit)
 
     def note(self, content: Mapping[str, Any], now: int) -> None:
-        """Take the content of a PLAN event, as the decoder has checked it, at a time in microseconds. EventError: the
-        store has as many plans as it may have.
+        """Take the checked content of a PLAN event. `now`: microseconds. EventError: the store has as many as it may
+        have.
         """
         memory = self.memory
         if content.get("cancelled"):
@@ -363,9 +363,7 @@ class Plans:
     def of_window(
         self, view: ForecastView, plan: Plan, window: Window, tick: int, fill: FillModel, *, since: int | None = None
     ) -> list[Flow]:
-        """Return the flows of a window that has not begun, rolled from `since`, microseconds, whatever earlier runs
-        took; None: from the tick.
-        """
+        """Return the flows of a window that has not begun, rolled from `since`, microseconds; None: from the tick."""
         begins = (window.start - (tick * TICK if since is None else since)) / TICK
         ticks, announced = (window.end - window.start) / TICK, plan.announced(window)
         size, flows = size_of(view, plan), list[Flow]()

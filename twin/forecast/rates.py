@@ -163,9 +163,7 @@ def _least(puts: Array) -> float:
 
 
 def sums_of(puts: Array) -> Array:
-    """Return f8[2, m + 1], the sum of the puts, f8[m] by half hour, NaN where unknown, before each, and how many are
-    known.
-    """
+    """Return f8[2, m + 1], the sum of the puts of half hours, f8[m] or NaN, before each, and how many are known."""
     sums = np.zeros((2, puts.size + 1))
     known = np.isfinite(puts)
     np.cumsum(np.where(known, puts, 0.0), out=sums[0, 1:])

@@ -62,9 +62,7 @@ READ = Reading()  # as where nothing is known of the queues
 
 
 def how_read(view: ForecastView, tick: int, *, is_sample: bool = False) -> Reading:
-    """Return how the queues that fill a store are read, of a store whose puts and gets are known, or in part: then
-    measured depths say which queues grow.
-    """
+    """Return how the queues that fill a store are read; of a sample of calls measured depths say which queues grow."""
     store = view.tables.store
     rows = store.queues[: len(view.queues)]
     if is_sample:

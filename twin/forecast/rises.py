@@ -152,9 +152,7 @@ def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
 
 
 def alike(rows: Array, climb: float, pace: float, stays: float) -> Array:
-    """Return f8[2, n], how much each of RISE[n] counts for another rise, 0..1: by cause alone, by pace too. `stays`:
-    share of the messages put.
-    """
+    """Return f8[2, n], how much each RISE counts for one, 0..1: by cause, by pace too. `stays`: share of the puts."""
     climbs = np.maximum(1e-6, rows["top"] - rows["low"])
     lasted = np.maximum(1.0, rows["ended"] - rows["began"])
     stayed = np.clip(rows["stayed"] / np.maximum(1, rows["puts"]), 0.0, 1.0)

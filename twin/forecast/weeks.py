@@ -88,9 +88,7 @@ class Weeks(msgspec.Struct):
         self.due = next_friday(now + max(0, LEAST_KNOWN - known) * _HOUR_US, zone) // TICK
 
     def note(self, tick: int, share: float, low: float = math.inf, high: float = 0.0) -> None:
-        """Advance to a tick. `low` and `high`: least and largest share since the last one noted, unless they were
-        taken.
-        """
+        """Advance to a tick. `low`, `high`: least and largest share since the last noted, unless they were taken."""
         self.low, self.high = min(self.low, low, share), max(self.high, high, share)
         slot = tick // HOUR_TICKS
         if slot <= self.slot:

@@ -488,9 +488,7 @@ class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
-    """Return the members that a cluster needs. UsageError: it is not a uniform cluster, or nothing was put in it for a
-    minute.
-    """
+    """Return the members that a cluster needs. UsageError: it is no cluster, or nothing was put in it for a minute."""
     if not isinstance(twin, UniformClusterTwin):
         raise UsageError(f"{twin.name} is no uniform cluster; expected: one")
     state = twin.state()

@@ -125,9 +125,7 @@ class Allowed(NamedTuple):
 
 
 def read_allowed(path: Path) -> Allowed:
-    """Return what a file allows. UsageError: it cannot be read or is wrong, belongs to somebody else, or others may
-    read or write it.
-    """
+    """Return what a file allows. UsageError: unreadable or wrong, of somebody else, or others may read or write it."""
     where = f"--actions {path}"
     try:
         with path.open("rb") as file:

@@ -114,9 +114,7 @@ def read_change(text: str, config: MessageStoreConfig) -> Change:
 
 
 def rebuilt(request: Requested, config: MessageStoreConfig) -> Change:
-    """Return the change of a request, made again from its kind and parameters. UsageError: its statement, target or
-    hash is not what these give.
-    """
+    """Return the change of a request, made again. UsageError: its statement, target or hash is not what that gives."""
     change = read_change(request.statement, config)
     own = (request.kind, request.language, request.target, request.settings, request.sha256, request.look)
     if own != (change.kind, change.language, change.target, change.settings, change.sha256, change.look):
@@ -305,8 +303,8 @@ def forecast_of(state: StateRecord) -> Expectation | None:
 
 
 def problem_of(store: str, state: StateRecord | None, alerts: Iterable[AlertRecord], now: int) -> str:
-    """Return why nothing can be predicted of a store now, microseconds by the wall clock, and what is expected; "": it
-    can be.
+    """Return why nothing can be predicted of a store at a time of the wall clock, microseconds, and what is expected,
+    or "".
     """
     if state is None or state.time is None:
         return f"{store} has no state; expected: a job that has processed its events"
@@ -322,9 +320,7 @@ def problem_of(store: str, state: StateRecord | None, alerts: Iterable[AlertReco
 
 
 def changed_since(request: Requested, state: StateRecord, *, is_open: bool) -> str:
-    """Return what has changed since the request; "": nothing. `state`: the last record of its store; `is_open`: its
-    alert is.
-    """
+    """Return what has changed since the request, or "". `state`: the last of its store; `is_open`: its alert is."""
     if not is_open:
         return "its alert is over"
     if size_of(state) != request.size:

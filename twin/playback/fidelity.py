@@ -107,8 +107,8 @@ class Alignment(msgspec.Struct, frozen=True, kw_only=True):
 def fidelity_of(
     resource: str, points: Sequence[DriftPoint], tolerance_pct: float, since: int | None
 ) -> ResourceFidelity | None:
-    """Return how a resource followed its measurements since a time, microseconds; None where there are none. The
-    tolerance is percent of the total.
+    """Return how a resource followed its measurements since a time, microseconds, or None; tolerance: percent of the
+    total.
     """
     own = [point for point in points if since is None or point.time >= since]
     if not own:

@@ -90,9 +90,7 @@ def mark_hours(axes: Axes) -> None:
 
 
 def draw_usage(axes: Axes, times: Sequence[int], usage: Mapping[str, Sequence[float]]) -> None:
-    """Draw a curve per resource that was ever used by more than 1 %, or the first one, with the line of 100 %; n
-    percentages each.
-    """
+    """Draw a curve per resource that ever used more than 1 %, or the first one, and the 100 % line; n values each."""
     keep = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).astype(int))
     places = dates(np.asarray(times)[keep].tolist())
     colours = resource_colours(list(usage))

@@ -547,9 +547,7 @@ def learn(
 def decoded_chunks(
     path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None, events: int = 0
 ) -> Iterator[Decoded]:
-    """Yield the events of a recording in decoded chunks. UsageError: the file is missing, has an unknown suffix, or
-    cannot be read to its end.
-    """
+    """Yield the events of a recording in decoded chunks. UsageError: no such file or suffix, or it ends too early."""
     decoder = Decoder(estate)
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)

@@ -134,9 +134,7 @@ def _series(name: str, steps: Mapping[int, _Sample], refused: Sequence[Array], q
 
 
 def raster_of(steps: Sequence[int]) -> tuple[Array, Array]:
-    """Return all STEPs from the first to the last, and for each of them the index of the last sample up to it. `steps`:
-    ascending.
-    """
+    """Return all STEPs from the first to the last of `steps`, ascending, and for each the index of the last sample."""
     numbers = np.array(steps)
     raster = np.arange(numbers[0], numbers[-1] + 1)
     return raster, np.searchsorted(numbers, raster, side="right") - 1

@@ -169,9 +169,7 @@ class _Arriving:
 
 
 def open_lines(source: BufferedIOBase, name: str = "standard input") -> Iterator[Chunk]:
-    """Return the chunks of lines that come from a pipe, each as soon as its last line is whole. Warnings call it
-    `name`.
-    """
+    """Return chunks of lines that come from a pipe, each as soon as its last line is whole; `name`: for warnings."""
     return _line_chunks(Path(name), _Arriving(source), CutCheck(Path(name)))
 
 
@@ -336,8 +334,8 @@ class RecordingWriter:
         self.events += table.num_rows
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """Append JSON texts unchecked; line breaks in them become blanks. UsageError: a text is not an event, and the
-        recording is `.arrow`.
+        """Append JSON texts unchecked; line breaks in them become blanks. UsageError: no event, of an `.arrow`
+        recording.
         """
         if self._arrow is None:
             self._write_lines([line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines])

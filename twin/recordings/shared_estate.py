@@ -28,9 +28,7 @@ _HISTORY = "history.json"
 
 
 def shared_texts(estate: Estate, names: Pseudonyms, shift: int) -> dict[str, bytes]:
-    """Return the files of an estate by name; `estate.toml` names the others. All times are later by `shift`,
-    microseconds.
-    """
+    """Return the files of an estate by name; `estate.toml` names the others. Times are `shift` microseconds later."""
     head, tables, files = ["schema = 1"], list(_tables(estate, names)), {}
     if estate.history:
         head.append(f'history = "{_HISTORY}"')

@@ -297,9 +297,7 @@ class _Source:
     def _actions(
         self, changes: Iterable[RecordedChange], traced: Mapping[str, Traced], own: _Story | None = None
     ) -> tuple[SeenAction, ...]:
-        """Return what was done, in order of time: changes, and getters that are back. `own`: the incident that they
-        belong to.
-        """
+        """Return what was done, in order: changes, and getters that are back. `own`: the incident they belong to."""
         effects = ((change.store, traced[change.store].effects[change.index]) for change in changes)
         done = [(store, effect) for store, effect in effects if effect is not None]
         advice = [] if own is None else own.advice

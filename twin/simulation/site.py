@@ -182,8 +182,8 @@ class Site:
         return try_capacity(self.estate, self.store.name, draw, got, percent)
 
     def capacity_of_data_sets(self, story: str, traffic: Traffic, rng: np.random.Generator) -> int:
-        """Return the number of puts until a data set has the first 2192. UsageError: the structure is full before any
-        data set; the message names the story.
+        """Return the puts until a data set has the first 2192. UsageError, with the story: the structure is full
+        before.
         """
         capacity = self.capacity(traffic, rng)
         if not capacity.in_dataset:

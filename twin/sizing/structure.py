@@ -220,9 +220,7 @@ def _documented(mix: Mix, size: int | None) -> StructurePlan:
 
 
 def rebuild_advice(config: Structure, mix: Mix, size: int) -> list[str]:
-    """Return the advice to offload everything and rebuild, if more messages are wanted and then fit. If all counts are
-    1, they are only shares.
-    """
+    """Return the advice to offload everything and rebuild, if more then fit; counts that are all 1 are shares."""
     rebuilt = rebuilt_for_offload(config, mix, size)
     fits = int(fill_by_rules(config, size, mix)[0])
     is_known = any(part.count > 1 for part in mix)

@@ -419,9 +419,7 @@ class Names(msgspec.Struct):
 
 
 def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Names, Array]:
-    """Assign rows (queue manager, queue, flow) to every route of a store; return the names with the new ones, and
-    ROUTE[n] for the kernels.
-    """
+    """Assign rows (queue manager, queue, flow) to all routes of a store; return names, with new ones, and ROUTE[n]."""
     numbers: list[tuple[int, int, int]] = []  # flow, queue manager, queue
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
     queues = {name: row for row, name in enumerate(names.queues)}

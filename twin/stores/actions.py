@@ -70,9 +70,7 @@ def read_change(
 
 
 class Watched:
-    """A store just before a change, which is then applied to it. Unless `is_timed`, the time until full is not
-    computed.
-    """
+    """A store just before a change, then applied to it. Unless `is_timed`, the time until full is not computed."""
 
     def __init__(self, store: StoreKind, change: StoreChange, *, is_timed: bool = True) -> None:
         self._change = change

@@ -32,9 +32,7 @@ _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it MAXDEPTH is too far off to matt
 
 
 class QueueDepth(ResourceView):
-    """Messages on one queue against its MAXDEPTH. `store_usage`, percent by resource, says whether a larger MAXDEPTH
-    has storage behind it.
-    """
+    """Messages on one queue against its MAXDEPTH. `store_usage`, percent: has a larger MAXDEPTH storage behind it?"""
 
     unit = "messages"
 
@@ -127,9 +125,7 @@ def depth_lead_s(config: ForecastSettings) -> float:
 
 
 def seconds_left(queues: Array, span_s: float) -> Array:
-    """Return f8[n], seconds until each queue holds MAXDEPTH messages, by its growth in `span_s`; infinite if it does
-    not grow or has no limit.
-    """
+    """Return f8[n], seconds until each queue holds MAXDEPTH messages by its growth in `span_s`, or inf."""
     limits = queues["max_depth"]
     grown = growth(queues, "depth")
     room = np.maximum(limits - (queues["depth"] - queues["uncommitted_gets"]), 0)
@@ -148,9 +144,7 @@ def check(
     episodes: Episodes,
     now: int,
 ) -> list[Alert]:
-    """Open, update or clear the alerts about queues that reach MAXDEPTH within the lead, seconds; return what is
-    published.
-    """
+    """Open, update or clear the alerts about queues that reach MAXDEPTH within `lead_s`; return what is published."""
     if not queues["max_depth"].any():
         return []
     span = growth_span(now, began)

@@ -163,9 +163,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         return self.is_partial
 
     def correct(self, tables: Tables, holding: Holding, calls: int, owners: int, block_bytes: int, tick: int) -> None:
-        """Move flows and stocks by what a measurement has beyond events. `owners`: data sets, or queue managers that
-        put.
-        """
+        """Move flows and stocks by what a measurement has beyond events. `owners`: data sets, or who puts."""
         tables.reserve("counts", BINS * COUNTS)
         store = tables.store
         self._fade(store, tick)
@@ -250,9 +248,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         return any(share is not None and share.high < _COMPLETE for share in shares)
 
     def note_moved(self, compared: Compared, *, is_believed: bool) -> None:
-        """Note by how much a measurement, which is no drift if believed, moves what is in use, the model as it was
-        found.
-        """
+        """Note by how much a measurement, no drift if believed, moves what is in use, the model as it was found."""
         if is_believed or self.is_sample:
             self.moved = {}
             return
@@ -364,9 +360,7 @@ class _Mix(NamedTuple):
         ]
 
     def held(self, store: layout.Store, number: float, blocks: tuple[int, ...], block_bytes: int) -> list[Share]:
-        """Return what unseen messages add to the stocks of the store and of its data sets, whose measured blocks are
-        given.
-        """
+        """Return what unseen messages add to the stocks of the store and of its data sets, by their measured blocks."""
         each = max(1.0, float(self.sizes @ self.pages))
         shares, left = list[Share](), number
         for row, used in enumerate(blocks):

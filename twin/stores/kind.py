@@ -227,8 +227,8 @@ class StoreKind(ABC):
 
     @abstractmethod
     def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
-        """Restore attributes and state (as `_kind_state` returned it, encoded) from a header, except where the estate
-        has changed since.
+        """Restore attributes and state (encoded, of `_kind_state`) from a header, except where the estate has changed
+        since.
         """
 
     @abstractmethod
@@ -245,8 +245,8 @@ class StoreKind(ABC):
 
     @abstractmethod
     def forget(self, surplus: int, depths: Mapping[int, int]) -> list[Alert]:
-        """Remove the oldest messages, which no meter counts; return the alerts that this causes. What a queue has
-        beyond its measured depth, by row, goes first.
+        """Remove the oldest messages, at first those beyond measured depths, unmetered; return the alerts that this
+        causes.
         """
 
     def levels_of(self, measured: Measured) -> Measured:

@@ -367,9 +367,7 @@ def compare_structure(
 def compare_structure_sizes(
     store: layout.Store, size: int, qmgrs: Sequence[str], measured: Measured
 ) -> list[SizeMeasured]:
-    """Return the measured sizes of a structure of `size` bytes: bytes, entries, elements, and those of its data sets
-    and its SCM.
-    """
+    """Return the measured sizes of a structure of `size`: bytes, entries, elements, of its data sets and its SCM."""
     params = store.params[0]
     own = (
         (ELEMENTS, "size", size, measured.get("size")),

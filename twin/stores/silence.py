@@ -64,9 +64,7 @@ def is_report(block: EventBlock) -> Array:
 def find_changes(
     block: EventBlock, qmgr_rows: Array, qmgrs: Sequence[str], members: Collection[str], episodes: Episodes
 ) -> list[Change]:
-    """Return the rows at which queue managers go silent or are heard from again, in order. `qmgr_rows`: i8[n], of each
-    event.
-    """
+    """Return the rows, in order, at which queue managers (`qmgr_rows`: i8[n]) go silent or are heard from again."""
     reports = is_report(block)
     silent = {episode.resource.owner for episode in episodes if episode.condition == Condition.SOURCE_SILENT}
     candidates = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
@@ -81,9 +79,7 @@ def find_changes(
 def make_alerts(
     change: Change, event: np.void, content: bytes, episodes: Episodes, store: str, now: int
 ) -> list[Alert]:
-    """Open or clear the alert of a queue manager; return what is published. The time of a heartbeat that reports
-    silence is the wall clock.
-    """
+    """Open or clear the alert of a queue manager; return what is published. A heartbeat's time is the wall clock."""
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:
         silent_s = msgspec.json.decode(content)["silent_s"]

@@ -151,8 +151,8 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
 def deepest(
     rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int, began: int | None
 ) -> tuple[DeepQueue, ...]:
-    """Return the ten deepest queues that hold anything, by depth, then name. Those of which no put and no get is known
-    have the depths of `readers`.
+    """Return the ten deepest queues that hold anything, by depth, then name; depths of unreported ones are of
+    `readers`.
     """
     depths = rows["depth"]
     if not readers.facts and not depths.any():

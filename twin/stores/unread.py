@@ -29,9 +29,7 @@ _MOST_OPEN = 20  # alerts of a store at a time, of its deepest queues: more are 
 
 
 def check(view: ForecastView, now: int, away: AbstractSet[str] = frozenset()) -> list[Alert]:
-    """Open the alerts about unread queues at a measurement; return what is published. `away`: queues whose getters are
-    away as planned; "": those of every queue.
-    """
+    """Open the alerts about unread queues at a measurement; return what is published. `away`: as planned; "": all."""
     rows = view.tables.store.queues[: len(view.queues)]
     unread = view.readers.unread(view.queues, rows, now)
     if not unread:
