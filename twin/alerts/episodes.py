@@ -453,10 +453,7 @@ class Episodes:
             full_probability=finding.full_probability,
             fillers=finding.fillers,
             cause=" ".join(
-                (
-                    finding.cause,
-                    *_sentences(done, self.zone, with_effect=not finding.has_eased and change != CLEARED),
-                )
+                (finding.cause, *_sentences(done, self.zone, with_effect=not finding.has_eased and change != CLEARED))
             ),
             runbook=finding.runbook,
             evidence=finding.evidence,

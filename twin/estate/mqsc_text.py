@@ -305,10 +305,5 @@ OBJECTS: Mapping[str, ObjectWords] = {
         word_set("CMDSCOPE QSGDISP DESCR LIKE REPLACE NOREPLACE PASSTKTA XCFGNAME XCFMNAME"),
         like="SYSTEMST",
     ),
-    "PSID": ObjectWords(
-        "page_set",
-        _page_set_number,
-        mqsc_reading(PageSet.rows),
-        word_set("DSN ENCRYPT"),
-    ),
+    "PSID": ObjectWords("page_set", _page_set_number, mqsc_reading(PageSet.rows), word_set("DSN ENCRYPT")),
 }

@@ -101,12 +101,7 @@ class EstateFacts:
             yield key, self.objects[section, key]
 
     def line_for(
-        self,
-        qmgr: str,
-        queue: str | None,
-        store: str | None,
-        platform: str | None = None,
-        group: str | None = None,
+        self, qmgr: str, queue: str | None, store: str | None, platform: str | None = None, group: str | None = None
     ) -> str:
         """Return the lines of an estate file, joined by blanks, that would take events of a name. `qmgr` is "" if not
         known; without `queue` it is a store's name, or the queue manager's; `platform` and `group` None: as they were

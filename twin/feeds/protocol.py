@@ -301,11 +301,7 @@ FORMATS: Mapping[str, Format] = {
     "dds": Format("rmf:DdsFeed", (), (LEVELS,), server=Server(60.0, "rmf:dds_requests"), shows=_REPORTS),
     "rmf": Format("rmf_print:RmfFeed", (), (LEVELS,)),
     "m3": Format(
-        "rmf:M3Feed",
-        (),
-        (),
-        server=Server(60.0, _METRICS_PAGES),
-        shows={"coupling facility": ("size", "free storage")},
+        "rmf:M3Feed", (), (), server=Server(60.0, _METRICS_PAGES), shows={"coupling facility": ("size", "free storage")}
     ),
     "prometheus": Format(
         "prometheus:PrometheusFeed",

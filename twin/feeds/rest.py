@@ -79,13 +79,7 @@ class Definitions:
         self._feed.announced[store] = {
             name: (value, getattr(config, name)) for name, value in (announced | changed).items()
         }
-        yield {
-            "time": definition.time,
-            "qmgr": definition.qmgr,
-            "op": "ALTER",
-            "store": store,
-            "attributes": changed,
-        }
+        yield {"time": definition.time, "qmgr": definition.qmgr, "op": "ALTER", "store": store, "attributes": changed}
 
     def _announced(self, config: Structure) -> dict[str, Any]:
         """Return what was announced of a structure, but for what the estate has otherwise since: the job takes it."""

@@ -87,12 +87,7 @@ _FRAMINGS = (
 _CUT_BLOCKS = Framing("SMF in the block mode of FTP, whose blocks end anywhere", b"", 0)
 _STRUCTURE_RECORD = Framing("SMF in the record structure of FTP, with marks behind each record", b"", 0)
 _LINES = Framing("SMF with an end of line behind each record", b"", 0)
-_MARKED = {
-    b"\xff\x01": _STRUCTURE_RECORD,
-    b"\xff\x01\xff\x02": _STRUCTURE_RECORD,
-    b"\r\n": _LINES,
-    b"\n": _LINES,
-}
+_MARKED = {b"\xff\x01": _STRUCTURE_RECORD, b"\xff\x01\xff\x02": _STRUCTURE_RECORD, b"\r\n": _LINES, b"\n": _LINES}
 _BLOCK_HEADER = 3  # bytes
 _HEADER_BYTES = 10  # that `is_header` looks at
 _TEXT_HEAD = 256  # bytes by which text is recognised

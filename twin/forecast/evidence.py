@@ -25,13 +25,7 @@ _ABOUT_AS_MANY = (0.8, 1.25)  # times the present puts
 
 def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tuple[str, ...]:
     """Return why a store is believed to fill, or not: a sentence for each reason. `queue`: fills it most, or ""."""
-    reasons = (
-        _levels(outlook),
-        _getters(view, queue, tick),
-        _past(outlook),
-        _hours(outlook),
-        _service(outlook),
-    )
+    reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _hours(outlook), _service(outlook))
     return (*(reason for reason in reasons if reason), *of_model(view, outlook))
 
 

@@ -107,12 +107,7 @@ def structure_model(
             *(Resource(Pool.SMDS, qmgrs[row]) for row in used),
             _scarce(store.usage[meter_rows.SCM]),
         ),
-        tides=(
-            meter_rows.ENTRIES,
-            meter_rows.SPACE,
-            *(meter_rows.DATA_SETS + row for row in used),
-            meter_rows.SCM,
-        ),
+        tides=(meter_rows.ENTRIES, meter_rows.SPACE, *(meter_rows.DATA_SETS + row for row in used), meter_rows.SCM),
         weights=read.weights,
         scalars=scalars,
         classes=read.classes,

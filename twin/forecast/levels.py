@@ -125,20 +125,7 @@ def look_ahead(
     chances = chance_to_last(rise, _NO_PAST, first.slope, first.age, full_at[filled])
     weights = np.zeros(PATHS)
     weights[filled] = reading.unread + (1.0 - reading.unread) * chances
-    return Outlook(
-        fill,
-        None,
-        horizon,
-        0.0,
-        full_at * SECONDS,
-        full_of,
-        weights,
-        rise,
-        _NO_PAST,
-        0.0,
-        first,
-        reading,
-    )
+    return Outlook(fill, None, horizon, 0.0, full_at * SECONDS, full_of, weights, rise, _NO_PAST, 0.0, first, reading)
 
 
 def totals_of(fill: FillModel) -> dict[str, float]:

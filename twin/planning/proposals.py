@@ -264,11 +264,7 @@ def _step(action: Action, step: int | None, config: MessageStoreConfig) -> tuple
 
 def _expectation(outcome: FillOutcome) -> Expectation:
     return Expectation(
-        resource=outcome.resource,
-        p10=outcome.p10,
-        p50=outcome.p50,
-        p90=outcome.p90,
-        probability=outcome.probability,
+        resource=outcome.resource, p10=outcome.p10, p50=outcome.p50, p90=outcome.p90, probability=outcome.probability
     )
 
 

@@ -78,9 +78,7 @@ class _Rise(NamedTuple):
 
 
 def find_plans(
-    recordings: Sequence[str | Path],
-    estate: Estate | str | Path,
-    on_chunk: Callable[[Chunk, int], None] | None = None,
+    recordings: Sequence[str | Path], estate: Estate | str | Path, on_chunk: Callable[[Chunk, int], None] | None = None
 ) -> list[Proposal]:
     """Return the work that recurs in recordings, by store and hour of the day.
 

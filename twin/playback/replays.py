@@ -19,12 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels.event_loop import (
-    MQRC_NO_MSG_AVAILABLE,
-    MQRC_Q_FULL,
-    MQRC_Q_SPACE_NOT_AVAILABLE,
-    MQRC_STORAGE_MEDIUM_FULL,
-)
+from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_Q_FULL, MQRC_Q_SPACE_NOT_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, PAGE

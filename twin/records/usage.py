@@ -172,10 +172,7 @@ def _usage(
 
 
 def _structure(state: StructureState) -> list[ResourceUsage]:
-    resources = [
-        _usage(ENTRIES, state.ents_used, state.ents_max),
-        _usage(ELEMENTS, state.elems_used, state.elems_max),
-    ]
+    resources = [_usage(ENTRIES, state.ents_used, state.ents_max), _usage(ELEMENTS, state.elems_used, state.elems_max)]
     if state.elems_used is None and state.usage_pct is not None:  # DISPLAY shows no elements, but how full it is
         label, unit, pct = ELEMENTS.label, RESOURCES[Pool.ELEMENTS].unit, state.usage_pct
         resources[1] = ResourceUsage(str(ELEMENTS), label, None, 0, 0, unit, pct, pct, SIZEUSED)

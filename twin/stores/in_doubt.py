@@ -72,13 +72,7 @@ def check(
 
 
 def _finding(
-    store: layout.Store,
-    estate: Estate,
-    name: str,
-    qmgrs: Sequence[str],
-    oldest: InDoubt,
-    now: int,
-    runbook: Runbook,
+    store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], oldest: InDoubt, now: int, runbook: Runbook
 ) -> Finding:
     qmgr = qmgrs[oldest.qmgr]
     messages = int(store.scalars[0]["in_doubt"])

@@ -21,13 +21,7 @@ from twin.alerts.fillers import growth_span
 from twin.alerts.readers import QueueFact, Readers
 from twin.events import Measured
 from twin.events.measured import without_nulls
-from twin.records import (
-    DataSetState,
-    DeepQueue,
-    ExpandStatus,
-    StateRecord,
-    StructureState,
-)
+from twin.records import DataSetState, DeepQueue, ExpandStatus, StateRecord, StructureState
 from twin.units import as_text
 
 Record = TypeVar("Record", bound=StateRecord)

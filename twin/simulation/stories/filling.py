@@ -65,11 +65,7 @@ class AcceleratingFill(StoreScenario):
             return rate * np.where((share >= 0) & (share < 1), self.times ** np.clip(share, 0, 1), 1.0)
 
         gets = between(begin, end, rate * self._SLACK, rate * 4)
-        return [
-            *site.puts(puts, self.traffic),
-            *site.gets(gets, self.traffic),
-            *site.beside(rate, self.traffic),
-        ]
+        return [*site.puts(puts, self.traffic), *site.gets(gets, self.traffic), *site.beside(rate, self.traffic)]
 
 
 @scenario
@@ -402,11 +398,7 @@ class SideBySide(Scenario):
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         trial, arrivals, chance = rng.spawn(3)
         sites = [Site.find(estate, name, None, chance, (Structure,)) for name in self._structures(estate)]
-        flows = [
-            *self._level(sites[0], trial),
-            *self._data_set(sites[1], trial),
-            *self._teeth(sites[2], trial),
-        ]
+        flows = [*self._level(sites[0], trial), *self._data_set(sites[1], trial), *self._teeth(sites[2], trial)]
         return arrivals, flows
 
     def planned(self, estate: Estate) -> dict[str, tuple[Plan, ...]]:
