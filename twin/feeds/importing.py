@@ -337,7 +337,12 @@ def describe_file(data: bytes | mmap.mmap) -> str:
             return words
     if head[2:8] == _XMIT:
         return "a file of TSO TRANSMIT: RECEIVE it first"
-    return _smf_of(head) or _text_of(head, data) or _translated(head) or f"binary data that begins with {_hex(head)}"
+    return (
+        _smf_of(head)
+        or _text_of(head, data)
+        or _translated(head)
+        or f"binary data that begins with {head[:8].hex(' ')}"
+    )
 
 
 def _smf_of(head: bytes) -> str | None:
@@ -378,7 +383,3 @@ def _text_of(head: bytes, data: bytes | mmap.mmap) -> str | None:
         return "HTML or XML"
     begin = f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
     return next((words for program, words in _PROGRAMS if program.search(text)), begin)
-
-
-def _hex(head: bytes) -> str:
-    return head[:8].hex(" ")

@@ -9,8 +9,8 @@ chapter 13]. The numbers are drawn from a fixed seed: the same recordings give t
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,13 +96,3 @@ def figure(values: Array) -> Figure:
         return Figure(value)
     low, high = np.quantile(known, np.array(_TAILS) / 100, method="inverted_cdf").tolist()
     return Figure(value, Bounds(low, high))
-
-
-def values_of(figures: Mapping[str, Figure]) -> dict[str, Any]:
-    """Return the values of figures by name."""
-    return {name: own.value for name, own in figures.items()}
-
-
-def bounds_of(figures: Mapping[str, Figure]) -> dict[str, Bounds]:
-    """Return the intervals of those figures that have one, by name."""
-    return {name: own.bounds for name, own in figures.items() if own.bounds is not None}

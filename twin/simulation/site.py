@@ -89,7 +89,7 @@ class Site:
         if name not in stores:
             raise UsageError(f"store {name} cannot be simulated; expected: a {kind_names} with queues: {_all(stores)}")
         config = stores[name]
-        queues = queues_of(config)
+        queues = config.queues
         if queue is not None and queue not in queues:
             raise UsageError(f"{name} has no queue {queue}; expected: {_all(queues)}")
         return cls(
@@ -102,7 +102,7 @@ class Site:
     @property
     def queues(self) -> tuple[str, ...]:
         """Queues of the store."""
-        return queues_of(self.store)
+        return self.store.queues
 
     # --- the story -------------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Site:
         stores = [config for name, config in stores_of(self.estate).items() if name != self.store.name]
         for config in stores[:_MAX_OTHER_STORES]:
             share = constant(rate * _OTHER_STORE_SHARE)
-            flows += _put_and_drain(self.estate, config, queues_of(config)[0], share, traffic)
+            flows += _put_and_drain(self.estate, config, config.queues[0], share, traffic)
         return flows
 
     def put_and_drain(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
@@ -196,12 +196,7 @@ class Site:
 
 def stores_of(estate: Estate, kinds: Kinds = ALL_KINDS) -> dict[str, MessageStoreConfig]:
     """Return the stores of some kinds that have queues, by name."""
-    return {name: config for name, config in estate.stores.items() if isinstance(config, kinds) and queues_of(config)}
-
-
-def queues_of(config: MessageStoreConfig) -> tuple[str, ...]:
-    """Return the queues whose messages a store holds."""
-    return config.queues
+    return {name: config for name, config in estate.stores.items() if isinstance(config, kinds) and config.queues}
 
 
 def _share_out(
