@@ -337,12 +337,8 @@ def describe_file(data: bytes | mmap.mmap) -> str:
             return words
     if head[2:8] == _XMIT:
         return "a file of TSO TRANSMIT: RECEIVE it first"
-    return (
-        _smf_of(head)
-        or _text_of(head, data)
-        or _translated(head)
-        or f"binary data that begins with {head[:8].hex(' ')}"
-    )
+    known = _smf_of(head) or _text_of(head, data) or _translated(head)
+    return known or f"binary data that begins with {head[:8].hex(' ')}"
 
 
 def _smf_of(head: bytes) -> str | None:

@@ -107,7 +107,8 @@ def under_way(store: Store, tick: int, tide_row: int = TOTAL_TIDE) -> Rise:
     stayed = int(scalars["messages"]) - int(tide["messages"])
     age = max(1, tick - int(tide["began"]))
     topped = max(1, int(tide["topped"]) - (tick - age)) if tide["rising"] else age
-    return Rise(float(age), low, height, _share_stayed(stayed, puts), float(min(age, topped)))
+    share = min(1.0, max(0.0, stayed / puts)) if puts > 0 else 1.0
+    return Rise(float(age), low, height, share, float(min(age, topped)))
 
 
 def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
@@ -200,10 +201,6 @@ def _lasted_at(rise: Rise, pace: float, steady: int) -> float:
     """Return the ticks for which a rise has lasted at its present pace; one that has become faster is young again."""
     lasted = min(rise.age, max(1.0, (rise.height - rise.low) / max(pace, 1e-9)))
     return min(lasted, float(steady)) if pace > _FASTER * rise.pace else lasted
-
-
-def _share_stayed(stayed: int, puts: int) -> float:
-    return min(1.0, max(0.0, stayed / puts)) if puts > 0 else 1.0
 
 
 def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:
