@@ -98,7 +98,6 @@ class Parameter:
     where: str  # file and line
 
     def __str__(self) -> str:
-        """Return the parameter as MQSC text."""
         if self.values is None:
             return self.keyword
         values = [f"'{value.text}'" if value.quoted else value.text for value in self.values]

@@ -80,7 +80,6 @@ class Estate:
     _queues_of: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Build the look-up tables of the routes."""
         by_queue: dict[tuple[str, str], int] = {}
         by_store: dict[tuple[str, str], int] = {}
         of_qmgr: dict[str, list[int]] = {name: [] for name in self.queue_managers}

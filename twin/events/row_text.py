@@ -41,7 +41,6 @@ class RowTexts:
     """Rows of a table as JSON texts."""
 
     def __init__(self, table: pa.Table) -> None:
-        """Convert the small columns to Python values."""
         self._columns = [
             (name, plain(column) if _is_small(column) else cells(column))
             for name, column in zip(table.column_names, table.columns, strict=True)

@@ -127,7 +127,6 @@ class ConsoleReader:
     _changed: list[Message] = field(default_factory=list)  # by the last line
 
     def __post_init__(self) -> None:
-        """Set the clock to the first day."""
         self._clock = _Clock(self.first_day or _EPOCH.date(), self.zone, is_day_known=self.first_day is not None)
 
     @property

@@ -212,7 +212,6 @@ class Soundness:
     """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets."""
 
     def __init__(self) -> None:
-        """Begin without objects."""
         self.calls: Counter[str] = Counter()  # number of single calls, by PUT and GET
         self._kinds: dict[str, _Kind] = {}
         self._known: set[tuple[str, str]] = set()
@@ -284,7 +283,6 @@ class Intake:
     _sources: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Prepare the heartbeats of idle stores."""
         self.idle = IdleStores(self.estate)
 
     def complain(self, code: str, place: str, text: str, *, number: int = 1) -> None:

@@ -35,7 +35,6 @@ class JsonText:
     """A text of JSON objects that comes in pieces, cut anywhere, and at most one of its objects in memory."""
 
     def __init__(self) -> None:
-        """Begin a text."""
         self.begun_in = ""  # name of the piece in which an object begins that has not ended; "": there is none
         self._data: bytearray | bytes | mmap.mmap = b""
         self._first = self._last = (0, "")  # byte and name of the piece with the open object, and of the last one

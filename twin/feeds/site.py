@@ -71,7 +71,6 @@ class UnknownFileError(UsageError):
     """A file in which no reader finds anything; `seen`: what it seems to be, `instead`: what is of use, or ""."""
 
     def __init__(self, path: Path, seen: str, instead: str, expected: str) -> None:
-        """Make the sentence."""
         self.path, self.seen, self.instead = path, seen, instead
         super().__init__(f"{path}: it looks like {seen}; expected: {instead or expected}")
 

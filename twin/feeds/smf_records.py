@@ -125,7 +125,6 @@ class Segments:
     """Segments of the record that is being put together; they follow each other, only the first one has a header."""
 
     def __init__(self) -> None:
-        """Begin without a segment."""
         self.begun_in = ""  # name of the page of the first one; "": there is none
         self.size = 0  # bytes of them
         self._place = ""

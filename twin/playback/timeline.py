@@ -86,10 +86,9 @@ class States(Observer):
     """State records of the stores, sampled at a period of event time."""
 
     def __init__(self, estate: Estate, latest: int, changed: Iterable[str]) -> None:
-        """Begin without samples. `latest`: time of the latest event before, microseconds; NEVER: there is none."""
         self.times: list[int] = []  # of samples, microseconds, ascending: each the time of the latest event before it
         self.by_store: dict[str, Sampled] = {}  # the samples of each store
-        self._latest = latest
+        self._latest = latest  # event time before, microseconds; NEVER: there is none
         self._changed = set(changed)
         self._period = STEP
         self._store_of = np.array([route.store for route in estate.routes])

@@ -60,7 +60,6 @@ class MeasuredSystem:
     def __init__(
         self, system: RealSystem, estate: Estate, flows: Sequence[Flow], start: int, seconds: float, what: Measuring
     ) -> None:
-        """Begin before the first demand."""
         self._system = system
         self._what = what
         self._routes = estate.routes
