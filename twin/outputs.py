@@ -228,10 +228,7 @@ def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
 
 
 def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
-    """Replace a file by a draft of its new content; parameters and errors as in `write_draft`.
-
-    A device or a pipe is written directly.
-    """
+    """Replace a file by a draft of its new content, as `write_draft`; a device or a pipe is written directly."""
     if is_stream(path):
         path.write_bytes(data)
         return

@@ -31,11 +31,7 @@ _MAX_BYTES = 256 << 20  # of the text: an estate of 100,000 queues has 30 MB
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Destination of an event.
-
-    `queue` is the name after resolution of a QALIAS, `reported` the name in the event. Both are None for the store
-    itself.
-    """
+    """Destination of an event: `queue` after resolution of a QALIAS, `reported` as in the event; None: the store."""
 
     store: str
     qmgr: str

@@ -147,10 +147,7 @@ def read_toml(path: Path) -> TomlEstate:
 
 
 def _site(file: str, table: object) -> tuple[Site, str | None]:
-    """Return the site of its table, and the file of its runbook, if it has one.
-
-    EstateError: it is no table, or an attribute of it is wrong or unknown.
-    """
+    """Return the site of its table, and the file of its runbook or None. EstateError: no table, a wrong attribute."""
     own = _plain_table(file, "site", table, _SITE)
     runbook = own.pop("runbook", None)
     return Site(**own), runbook

@@ -79,10 +79,7 @@ class JsonText:
             self.begun_in, self._data = "", b""
 
     def _append(self, name: str, data: bytes | mmap.mmap) -> None:
-        """Add a piece.
-
-        Where one ends within quotation marks and the next begins with a brace, the end of the first is missing.
-        """
+        """Add a piece. Where one ends within quotation marks and the next begins with a brace, an end is missing."""
         if not self._depth:
             self._data, self._start, self._scanned = data, 0, 0
             self._first = self._last = (0, name)

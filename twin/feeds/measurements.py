@@ -239,10 +239,7 @@ def _depth(statuses: Mapping[str, QueueStatus]) -> int | None:
 
 
 def _queue_measured(queue: str, statuses: Mapping[str, QueueStatus], members: Iterable[str]) -> QueueMeasured:
-    """Return the facts of a queue over the queue managers that have answered.
-
-    Without the answer of a member a sum of 0 is not known.
-    """
+    """Return the facts of a queue over all that have answered; with a member missing, a sum of 0 is not known."""
     facts: dict[str, Any] = {"name": queue}
     depth = _depth(statuses)
     if depth is not None:

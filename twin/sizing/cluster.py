@@ -22,10 +22,7 @@ MAX_SHARE = 0.65  # of the cores' CPU, for events: the rest works off a backlog,
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of the job in the steady state: CPU time of one core.
-
-    Sources: docs/performance.md, by its headings.
-    """
+    """Costs of the job in the steady state, CPU time of one core. Sources: docs/performance.md, by its headings."""
 
     json_us: float = 1.84  # an event, all of the job (From Kafka to Kafka, less the compilers of Cost by step)
     ndjson_us: float = 1.29  # the same

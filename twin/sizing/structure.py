@@ -380,10 +380,7 @@ _GROWTH = 2  # SIZE over INITSIZE
 
 @dataclass(frozen=True, slots=True)
 class PublishedSize:
-    """Least size that a document has for the number of queue managers, bytes.
-
-    `listed` is False for a number between two of the document.
-    """
+    """Least size, bytes, by a document, for a number of queue managers that is `listed`, or between two of it."""
 
     from_cflevel: int
     bytes: int

@@ -102,10 +102,7 @@ class QueueDepth(ResourceView):
 
 
 def depth_facts(resource: Resource, limit: int, room: str, store: str, *, is_shared: bool) -> Facts:
-    """Return the facts about a queue that reaches MAXDEPTH.
-
-    limit: its MAXDEPTH, 0: not known; room: what the store has room for, as part of a sentence.
-    """
+    """Return the facts about a queue that reaches MAXDEPTH, `limit` or 0: not known; `room`: of the store, in words."""
     facts = texts.queue_facts(resource.owner, is_shared=is_shared)
     return facts.where(queue=True, depth_known=limit, depth_can_grow=0 < limit < MAX_DEPTH).adding(
         store=store,

@@ -53,16 +53,12 @@ class SizeMeasured(msgspec.Struct, frozen=True):
 
 
 class MeasuredShare(msgspec.Struct, array_like=True):
-    """A resource in use as last measured.
+    """A resource in use as last measured."""
 
-    pct: percent of its present size; beyond_pct: points by which that was above the twin's, 0 where it was not; time:
-    when, microseconds; is_rising: True if it had risen since it last changed.
-    """
-
-    pct: float
-    beyond_pct: float
-    time: int
-    is_rising: bool = False
+    pct: float  # of its present size
+    beyond_pct: float  # points by which that was above the twin's, 0 where it was not
+    time: int  # microseconds
+    is_rising: bool = False  # True if it had risen since it last changed
 
 
 class TestedHour(msgspec.Struct, array_like=True):
@@ -74,24 +70,18 @@ class TestedHour(msgspec.Struct, array_like=True):
 
 
 class Drift(msgspec.Struct, kw_only=True):
-    """The baseline as it was set, the drift of the last measurement, and how many of the last day matched.
-
-    measured: fields of the state record that the baseline has taken from measurements, sorted; sizes: those measured
-    last that are not the model's; streak: measurements in a row beyond the tolerance; agreed: in a row within it;
-    cleared_at: the store's clock when the last alert was cleared; hours: the last 24 until the last test, ascending;
-    shares: by name of a resource, how full it was measured last.
-    """
+    """The baseline as it was set, the drift of the last measurement, and how many of the last day matched."""
 
     baseline: Baseline | None = None
-    measured: list[str] = []
+    measured: list[str] = []  # fields of the state record that the baseline has taken from measurements, sorted
     pct: float | None = None
     resource: str | None = None
-    sizes: list[SizeMeasured] = []
-    streak: int = 0
-    agreed: int = 0
-    cleared_at: int | None = None
-    hours: list[TestedHour] = []
-    shares: dict[str, MeasuredShare] = {}
+    sizes: list[SizeMeasured] = []  # those measured last that are not the model's
+    streak: int = 0  # measurements in a row beyond the tolerance
+    agreed: int = 0  # in a row within it
+    cleared_at: int | None = None  # the store's clock when the last alert was cleared
+    hours: list[TestedHour] = []  # the last 24 until the last test, ascending
+    shares: dict[str, MeasuredShare] = {}  # by name of a resource, how full it was measured last
 
     @property
     def tests(self) -> int:

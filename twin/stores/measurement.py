@@ -57,10 +57,7 @@ def take(store: StoreKind, measured: Measured, time: int) -> list[Alert]:
 
 
 def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert]:
-    """Take what a measurement says about the queues; return the alerts it opens.
-
-    The store looks ahead soon where getters stop or return.
-    """
+    """Take what a measurement says about the queues; return the alerts. Getters that stop or return ask for a look."""
     if "queues" not in measured:
         return []
     store.take_in(measured)

@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """A row of a block at which a queue manager goes silent or is heard from again.
-
-    is_gone: True if the queue manager has left the estate; its alert clears at the store's next event.
-    """
+    """A row of a block at which a queue manager goes silent or is heard from again."""
 
     row: int
     qmgr: str
     is_silent: bool
-    is_gone: bool = False
+    is_gone: bool = False  # True if it has left the estate; its alert clears at the store's next event
 
 
 def watched_queue_managers(estate: Estate) -> dict[str, float]:
