@@ -95,9 +95,7 @@ def _sentence(key: _Share, spans: int, counts: int) -> str:
 
 
 class LiveCoverage:
-    """Shares of the calls on each queue that spans show, and the scaling by them. `known`: (spans, counts) by store,
-    queue and operation, as an earlier process left it.
-    """
+    """Shares of the calls on each queue that spans show, and the scaling by them; begins with `known` ones."""
 
     def __init__(self, estate: Estate, known: dict[str, tuple[int, int]] | None = None) -> None:
         self._spans = SpanCoverage(estate)

@@ -184,9 +184,7 @@ class _Poll:
 
 
 class MetricEvents:
-    """Events of what was collected again and again. It keeps the time and the counters of each object. `may_repeat`:
-    the source may write the values of an earlier collection again.
-    """
+    """Events of what was collected again and again; `may_repeat`: the source may write earlier values again."""
 
     def __init__(self, feed: Feed, source: str, *, may_repeat: bool = True) -> None:
         self._source = source

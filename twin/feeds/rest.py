@@ -41,8 +41,8 @@ class Definitions:
         self._intake = feed.intake
 
     def changes(self, definitions: Iterable[Definition]) -> Iterator[Item]:
-        """Yield the ALTERs of changed structures, once until they change again, and complaints about the rest. Of
-        several definitions of an object the last counts.
+        """Yield the ALTERs of changed structures, once until they change again, and complaints; of an object the last
+        counts.
         """
         if self._intake.estate is None:
             return

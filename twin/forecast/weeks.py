@@ -154,9 +154,7 @@ class LongLook:
 
 @lru_cache(1024)
 def look_weeks(lows: bytes, highs: bytes, share: float, seed: int, planned: bytes = b"") -> LongLook | None:
-    """Return what a store's hours say of the next fourteen days; None: fewer than two days are known. `planned`:
-    f8[AHEAD], share that planned work adds by each coming hour, or b"".
-    """
+    """Return what a store's hours say of the next 14 days, or None; `planned`: f8[AHEAD], shares added, or b""."""
     low, high = (np.frombuffer(hours, _I2) / _UNIT for hours in (lows, highs))
     if low.size < LEAST_KNOWN:
         return None

@@ -119,9 +119,7 @@ def _had_full_queue(series: Series, page: Alarm) -> bool:
 
 
 def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool = False) -> list[Alarm]:
-    """Return the pages of one store, in order of time. Those of records without incidents may overlap. With `watches`
-    an incident counts from its opening, even if it calls nobody.
-    """
+    """Return the pages of one store, in order of time; with `watches` an incident counts from its opening."""
     incidents = Incidents()
     pages: dict[str, Alarm] = {}
     for record in records:

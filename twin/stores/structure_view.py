@@ -39,9 +39,7 @@ def structure_resource(
     *,
     grows: bool,
 ) -> ResourceView:
-    """Return the view of a structure's resource. `room`: bytes left for it in its coupling facility, None: not known;
-    `grows`: z/OS is expected to enlarge it as it fills.
-    """
+    """Return the view of a structure's resource. `room`: bytes left for it, or None; `grows`: z/OS will enlarge it."""
     rows = store.queues[:queues]
     if resource in _LEAST:
         of_pool = _Pool if config.holds_queues else _Level
