@@ -74,7 +74,7 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     sentence: ClassVar[str]
-    phases: ClassVar[tuple[str, ...]] = ()  # parameters, hours each, half an hour before the end of the story
+    _phases: ClassVar[tuple[str, ...]] = ()  # parameters, hours each, half an hour before the end of the story
 
     store: str | None = None
     queue: str | None = None
@@ -115,7 +115,7 @@ class Scenario(ABC):
     @property
     def story_hours(self) -> float:
         """Hours until the end of the story: a shorter recording does not show it."""
-        return sum(getattr(self, name) for name in self.phases) + 0.5 if self.phases else 0.0
+        return sum(getattr(self, name) for name in self._phases) + 0.5 if self._phases else 0.0
 
 
 class StoreScenario(Scenario):

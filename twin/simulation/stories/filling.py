@@ -30,7 +30,7 @@ class AcceleratingFill(StoreScenario):
 
     name = "accelerating-fill"
     sentence = "The puts double and double again while the getters stay as they are: the structure fills ever faster."
-    phases = ("begin", "grows_for")
+    _phases = ("begin", "grows_for")
 
     begin: float = parameter(0.5, "hours until the puts begin to grow", drawn=((0.5, 2.0),))
     grows_for: float = parameter(3.0, "hours they grow", low=0.01, drawn=((2.0, 5.0),))
@@ -108,7 +108,7 @@ class GetterOutage(StoreScenario):
 
     name = "getter-outage"
     sentence = "Steady puts and gets; the getter stops for two hours, then drains what has piled up."
-    phases = ("outage_after", "outage")
+    _phases = ("outage_after", "outage")
 
     outage_after: float = parameter(0.5, "hours until the getter stops", drawn=((0.3, 3.0),))
     outage: float = parameter(2.0, "hours the getter stands still", low=0.01, drawn=((0.75, 4.0),))
@@ -137,7 +137,7 @@ class SlowConsumer(StoreScenario):
 
     name = "slow-consumer"
     sentence = "The getter keeps up with only part of the puts for some hours, then catches up."
-    phases = ("slow_after", "slow_for")
+    _phases = ("slow_after", "slow_for")
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     slow_after: float = parameter(0.5, "hours until the getter becomes slow", drawn=((0.3, 2.0),))
@@ -271,7 +271,7 @@ class OneQueueHogging(StoreScenario):
     name = "one-queue-hogging"
     sentence = "One queue of a shared structure is not got from; the busier, well served ones get 2192 with it."
     plays_on = (Structure, PageSet)
-    phases = ("served_again",)
+    _phases = ("served_again",)
 
     busier: float = parameter(
         2.0, "puts to the other queues, as a multiple of those to the hog", low=0.1, drawn=((0.5, 3.0),)
@@ -307,7 +307,7 @@ class SmdsCannotExpand(StoreScenario):
     name = "smds-cannot-expand"
     sentence = "The getter stops; messages of over 63 KB, always offloaded, fill a data set that cannot expand."
     plays_on = (Structure,)
-    phases = ("outage_after", "outage")
+    _phases = ("outage_after", "outage")
 
     length: float = parameter(
         100_000.0, "mean bytes of a message", low=64_513, high=1_000_000, drawn=((70_000.0, 200_000.0),)

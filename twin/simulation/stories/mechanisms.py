@@ -106,7 +106,7 @@ class PriorityInversion(StoreScenario):
     name = "priority-inversion"
     sentence = "Urgent messages that nobody gets keep their place; the others, got all the time, wait in SCM for it."
     plays_on = (Structure,)
-    phases = ("begin", "lasts")
+    _phases = ("begin", "lasts")
 
     begin: float = parameter(1.0, "hours until nobody gets the urgent messages", drawn=((0.8, 2.0),))
     lasts: float = parameter(2.0, "hours that lasts", low=0.01, drawn=((1.0, 4.0),))
@@ -154,7 +154,7 @@ class ScmOverCommitted(StoreScenario):
     name = "scm-over-committed"
     sentence = "Two structures fill, each with room by its SCMMAXSIZE; the SCM they share is not enough for both."
     plays_on = (Structure,)
-    phases = ("begin", "lasts")
+    _phases = ("begin", "lasts")
 
     begin: float = parameter(0.5, "hours until both getters stop", drawn=((0.5, 2.0),))
     lasts: float = parameter(2.0, "hours they stand still", low=0.01, drawn=((1.0, 4.0),))
@@ -301,7 +301,7 @@ class FlatStructureFullDataSet(StoreScenario):
     name = "flat-structure-full-data-set"
     sentence = "A structure half full stands still; the large messages of one queue pile up in its data sets."
     plays_on = (Structure,)
-    phases = ("begin", "grows_for")
+    _phases = ("begin", "grows_for")
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(5.0, 10.0))
     length: float = parameter(

@@ -51,7 +51,7 @@ class QueueFileGrowth(StoreScenario):
     name = "queue-file-growth"
     sentence = "A queue file grows while the getter is away, is drained and cut back by a checkpoint, and grows again."
     plays_on = (QueueFile,)
-    phases = ("begin", "first", "drained_in", "second")
+    _phases = ("begin", "first", "drained_in", "second")
 
     hours: float = parameter(4.5, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     begin: float = parameter(0.5, "hours until the getter goes away", drawn=((0.3, 1.0),))
