@@ -49,28 +49,18 @@ _MISSING: Any = None  # of a row
 
 
 class Rule(NamedTuple):
-    """The rule of a condition.
+    """The rule of a condition."""
 
-    Attributes:
-        about: DATA: what is known, how it is set up, who holds or reads it, so that puts do not fail for it; else
-            QUEUES, or the FILLING of the store.
-        rank: how much it says about a store: of the alerts of an incident the highest is its root.
-        raised_by: what raises it. One that puts raise has a bit in `twin.stores.resources`.
-        severity: severity of its alerts in a message store, unless the forecast or who reads lowers it; or VARIES.
-        review: REVIEWED by each tick, in a message store; OWN_RULES.
-        pools: kinds of resource that it may be about.
-        order: place among the alerts of one event, of a condition that puts raise; else None.
-        informs: True if it is about the way to full, of which the forecast knows more.
-    """
-
+    # DATA: what is known, how it is set up, who holds or reads it, so that puts do not fail for it; else QUEUES, or the
+    # FILLING of the store
     about: int = _MISSING
-    rank: int = _MISSING
-    raised_by: str = _MISSING
-    severity: str = _MISSING
-    review: str = _MISSING
-    pools: tuple[Pool, ...] = _MISSING
-    order: int | None = None
-    informs: bool = False
+    rank: int = _MISSING  # how much it says about a store: of the alerts of an incident the highest is its root
+    raised_by: str = _MISSING  # what raises it. One that puts raise has a bit in `twin.stores.resources`.
+    severity: str = _MISSING  # of alerts of a message store, unless the forecast or who reads lowers it; or VARIES
+    review: str = _MISSING  # REVIEWED by each tick, in a message store; OWN_RULES
+    pools: tuple[Pool, ...] = _MISSING  # kinds of resource that it may be about
+    order: int | None = None  # place among the alerts of one event, of a condition that puts raise; else None
+    informs: bool = False  # True if it is about the way to full, of which the forecast knows more
 
 
 _NO_RULE = Rule()
@@ -160,15 +150,10 @@ _LABELS: dict[str, str] = {Pool.SCM: "SCM", Pool.AUGMENTED: "augmented space", P
 
 
 class Resource(NamedTuple):
-    """A resource of a store: what an alert is about. Its text is "entries" or "smds/QM01".
+    """A resource of a store: what an alert is about. Its text is "entries" or "smds/QM01"."""
 
-    Attributes:
-        pool: a `Pool`; in records of other programs any text.
-        owner: the queue manager of a data set or source, or the queue of a depth; "" for a resource of the store.
-    """
-
-    pool: str
-    owner: str = ""
+    pool: str  # a `Pool`; in records of other programs any text
+    owner: str = ""  # queue manager of a data set or source, queue of a depth; "": the store itself
 
     @classmethod
     def parse(cls, text: str) -> Self:

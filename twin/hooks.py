@@ -20,10 +20,7 @@ T = TypeVar("T")
 class WithAdded(Mapping[str, T]):
     """Things of a kind by name, those of mqtwin and behind them those that are added, imported at the first look.
 
-    Args:
-        group: group of the entry points.
-        own: what mqtwin has.
-        check: returns what is expected of an added one; "": it is right.
+    `group` is that of the entry points; `check` returns what is expected of an added one, "": it is right.
     """
 
     def __init__(self, group: str, own: Mapping[str, T], check: Callable[[T], str]) -> None:

@@ -48,11 +48,7 @@ class Line(NamedTuple):
 
 
 def file_lines(data: bytes | mmap.mmap) -> Iterator[Line]:
-    """Yield the lines of a file; one that is far too long is cut.
-
-    Args:
-        data: the file, UTF-8 or EBCDIC; bytes that are neither are replaced.
-    """
+    """Yield the lines of a file, UTF-8 or EBCDIC (other bytes are replaced); one that is far too long is cut."""
     return _printed(_decoded(data))
 
 

@@ -32,24 +32,15 @@ _COMPARED_BYTES = 64 << 20
 class Draft:
     """Future content of a file. A context manager: it takes the file's place at the end, and is removed on an error.
 
-    Of a link the file that it names is replaced. A file that is there keeps its mode.
-
-    Args:
-        path: the file.
-
-    Attributes:
-        path: the file.
-        file: where to write.
-
-    Raises:
-        UsageError: the file cannot be written.
+    Of a link the file that it names is replaced. A file that is there keeps its mode. UsageError: the file cannot be
+    written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._target: Path | None = None if is_stream(self.path) else Path(os.path.realpath(self.path))
         try:
-            self.file = self.path if self._target is None else _create_beside(self._target)
+            self.file = self.path if self._target is None else _create_beside(self._target)  # where to write
         except OSError as error:
             raise unwritable(self.path, error) from None
 
@@ -90,12 +81,11 @@ class OwnFolder:
     result gets another name, such as estate.new.toml. The digests of what was written are in `.mqtwin-written.json`.
 
     Args:
-        path: the folder; it is made when something is written.
         reads: files that the command reads.
     """
 
     def __init__(self, path: Path, reads: Iterable[Path] = ()) -> None:
-        self.path = path
+        self.path = path  # the folder; it is made when something is written
         self._reads = tuple(reads)
 
     def free(self, name: str) -> Path:
@@ -219,13 +209,9 @@ def _sync(path: Path) -> None:
 
 
 def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
-    """Write the future content of a file beside it, and return the path of this draft, to be renamed.
-
-    Args:
-        is_synced: flush the draft to the disk, so that a crash of the machine cannot leave the file empty.
-
-    Raises:
-        OSError: the draft cannot be written.
+    """Write the future content of a file beside it, and return the path of this draft, to be renamed. `is_synced`:
+    flush it to the disk, so that a crash of the machine cannot leave the file empty. OSError: the draft cannot be
+    written.
     """
     # Nobody can guess its name: in a folder where others may write a link of it would lead to a file of theirs.
     draft = path.with_name(f".mqtwin-{secrets.token_hex(6)}.new")
@@ -242,10 +228,7 @@ def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
 
 
 def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
-    """Replace a file by a draft of its new content; parameters and errors as in `write_draft`.
-
-    A device or a pipe is written directly.
-    """
+    """Replace a file by a draft of its new content, as `write_draft`; a device or a pipe is written directly."""
     if is_stream(path):
         path.write_bytes(data)
         return
@@ -260,9 +243,7 @@ def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
 @contextmanager
 def locked(path: Path, busy: str, right: str) -> Iterator[None]:
     """Hold the lock of a file, which has the number of the process and stays: two locks of one name would be two files.
-
-    Raises:
-        UsageError: another process holds the lock, or the file cannot be written.
+    UsageError: another process holds the lock, or the file cannot be written.
     """
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
@@ -284,11 +265,7 @@ def locked(path: Path, busy: str, right: str) -> Iterator[None]:
 
 
 def read_secret(option: str, path: Path) -> str:
-    """Return the secret in the first line of a file.
-
-    Raises:
-        UsageError: the file cannot be read, or its first line is empty or cannot be printed.
-    """
+    """Return the secret in the first line of a file. UsageError: unreadable, or the line is empty or not printable."""
     try:
         line = path.read_text(encoding="utf-8").partition("\n")[0].strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -48,7 +48,6 @@ class _Unit(NamedTuple):
     digits: int
 
     def number(self, seconds: float) -> str:
-        """Return seconds in this unit, without its name."""
         return f"{seconds / self.size:.{self.digits}f}"
 
     def interval(self, low: float, high: float) -> str:
@@ -88,11 +87,10 @@ def zone_of(text: str) -> tzinfo:
 
 
 def as_local(time: int | str, zone: tzinfo = UTC, beside: int | str | None = None, *, seconds: bool = False) -> str:
-    """Format a time for a person, in the zone of their site: `2026-11-20 03:10 CET`, of a known day `03:10 CET`.
+    """Format a time for a person, in the zone of their site: `2026-11-20 03:10 CET`, of the day of `beside` `03:10
+    CET`.
 
-    Args:
-        time: microseconds since 1970, or as `as_text` formats them.
-        beside: a time on whose day the reader takes it to be, likewise; None: the date is shown in any case.
+    Times are microseconds since 1970, or as `as_text` formats them.
     """
     local = in_zone(time, zone)
     is_known = beside is not None and in_zone(beside, zone).date() == local.date()
@@ -134,11 +132,7 @@ def zone_periods(zone: tzinfo, day: int) -> tuple[tuple[int, int, str], ...]:
 
 
 def as_microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of a time in RFC 3339, whose seconds may be missing.
-
-    Raises:
-        ValueError: it is not such a time, or has no offset from UTC.
-    """
+    """Return the microseconds since 1970 of a time in RFC 3339, seconds optional. ValueError: none, or no offset."""
     if _RFC_3339.fullmatch(text) is None:
         raise ValueError(f"{text[:40]} is not RFC 3339 with Z or another offset from UTC")
     return (datetime.fromisoformat(text.upper()) - _EPOCH) // timedelta(microseconds=1)
@@ -146,9 +140,7 @@ def as_microseconds(text: str) -> int:
 
 def event_time(text: str) -> int:
     """Return the microseconds since 1970 of a time in an option or in a record, which anybody may have written.
-
-    Raises:
-        ValueError: it is not RFC 3339, no such day is in the calendar, or no event can be of that year.
+    ValueError: it is not RFC 3339, no such day is in the calendar, or no event can be of that year.
     """
     try:
         time = as_microseconds(text)
@@ -161,11 +153,7 @@ def event_time(text: str) -> int:
 
 
 def event_us(time: EventTime) -> int:
-    """Return the microseconds since 1970 of a time that a user of the library gives.
-
-    Raises:
-        ValueError: as `event_time`; or a datetime has no zone.
-    """
+    """Return the microseconds since 1970 of a user's time. ValueError: as `event_time`; or a datetime has no zone."""
     if isinstance(time, str):
         return event_time(time)
     if not isinstance(time, datetime):
@@ -195,14 +183,9 @@ def as_range(low: float, high: float) -> str:
 
 
 def as_estimate(p10: float, p50: float | None, p90: float | None) -> tuple[str, str]:
-    """Format a time and its interval in one unit: `28 min` and `21 to 37 min`.
+    """Format a time and its interval, seconds, in one unit: `28 min` and `21 to 37 min`. None: later than the horizon.
 
     The unit is that of p10, or of p50 if the interval is too wide for it; from 90 minutes on it is hours.
-
-    Args:
-        p10: seconds.
-        p50: seconds; None: later than the horizon.
-        p90: seconds; None: later than the horizon.
     """
     unit = _unit_of(p10)
     last = p90 if p90 is not None else p50
@@ -221,15 +204,10 @@ def _unit_of(seconds: float) -> _Unit:
 
 
 def parse_size(value: object, *, unit: str = "") -> int:
-    """Return the bytes of a size.
+    """Return the bytes of a size: an integer, or a string like "4G", "1.5G", "64K", "0K", "4096".
 
-    Args:
-        value: an integer, or a string like "4G", "1.5G", "64K", "0K", "4096".
-        unit: "", "K", "M", "G" or "T": unit of a number that has none; bytes in TOML, "K" in a CFRM policy.
-
-    Raises:
-        TypeError: it is neither an integer nor a string.
-        ValueError: it is negative, not a whole number of bytes, or beyond 2**63 - 1.
+    A number without a unit is of `unit`: "" (bytes in TOML), "K" (in a CFRM policy), "M", "G" or "T". TypeError: it is
+    neither an integer nor a string. ValueError: it is negative, not a whole number of bytes, or beyond 2**63 - 1.
     """
     if isinstance(value, str):
         match = _SIZE.fullmatch(value.strip())

@@ -150,19 +150,14 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """State of one condition of one resource at one time.
-
-    Attributes:
-        headline: what and when, for the first line of a page; "": the first sentence of `cause`.
-        why: the second line; "": the second sentence of `cause`.
-    """
+    """State of one condition of one resource at one time."""
 
     condition: str
     resource: Resource
     severity: str
     cause: str
-    headline: str = ""
-    why: str = ""
+    headline: str = ""  # what and when, for the first line of a page; "": the first sentence of `cause`
+    why: str = ""  # the second line; "": the second sentence of `cause`
     runbook: tuple[Action, ...] = ()
     usage_pct: float | None = None
     full_probability: float | None = None
@@ -218,49 +213,25 @@ class Episode(msgspec.Struct, kw_only=True):
 
 
 class OpenIncident(msgspec.Struct, kw_only=True):
-    """The incident of a store, part of its state, until the next one begins.
-
-    Attributes:
-        id: its id.
-        opened: event time of its first alert, microseconds.
-        root: id of the alert that is its root; "": none is open.
-        has_paged: True once one of its alerts was a page.
-        last_open: event time at which an alert of it was last open, microseconds, as of the last that was cleared.
-        last_paged: the same of pages, by what their conditions are about.
-        done: what was done about it, at most the latest `MAX_DONE`.
-        recovered: event time at which puts that were refused have succeeded for long enough, microseconds; None: not
-            yet, or none was refused.
-    """
+    """The incident of a store, part of its state, until the next one begins."""
 
     id: str
-    opened: int
-    root: str = ""
-    has_paged: bool = False
-    last_open: int = 0
+    opened: int  # event time of its first alert, microseconds
+    root: str = ""  # id of the alert that is its root; "": none is open
+    has_paged: bool = False  # True once one of its alerts was a page
+    last_open: int = 0  # time, microseconds, an alert of it was last open, as of the last cleared one
+    # the same of pages, by what their conditions are about
     last_paged: list[int] = msgspec.field(default_factory=lambda: [0] * (FILLING + 1))
-    done: list[DoneAction] = []
+    done: list[DoneAction] = []  # what was done about it, at most the latest `MAX_DONE`
+    # event time at which puts that were refused have succeeded for long enough, microseconds; None: not yet, or none
+    # was refused
     recovered: int | None = None
 
 
 class Episodes:
-    """Open alerts of one store by condition and resource.
-
-    Args:
-        store: name of the store.
-        episodes: those that are open.
-        turns: number of times that the store's clock has gone back.
-        incident: the incident that holds them.
-        refreshed: returns the finding about an open alert as of a time, microseconds, where nothing but its role
-            changes.
-        on_record: gets each record, in the order in which they are published.
-        zone: the zone of the site.
-        runbook: the runbook, with the rows of the site.
-        site: name of the site; "": it has none.
-
-    Attributes:
-        zone: the zone of the site, for times in texts.
-        runbook: the runbook.
-        incident: the incident that holds them, or the last one; None before the first.
+    """Open alerts of one store by condition and resource. `turns` counts how often the store's clock has gone back;
+    `refreshed` returns the finding about an open alert as of a time, microseconds, where nothing but its role changes;
+    `on_record` gets each record in order.
     """
 
     def __init__(
@@ -282,7 +253,7 @@ class Episodes:
         self._on_record = on_record
         self._turns = turns
         self._open = {(episode.condition, episode.resource): episode for episode in episodes}
-        self.incident = incident
+        self.incident = incident  # the one that holds them, or the last one; None before the first
 
     def __iter__(self) -> Iterator[Episode]:
         return iter(self.as_list())
@@ -378,10 +349,8 @@ class Episodes:
         calm_for: int | None = None,
     ) -> list[Alert]:
         """Clear an episode whose condition has been over for long enough; return the records, if it is cleared.
-
-        Args:
-            is_over: True if the condition is over, hysteresis included.
-            calm_for: microseconds for which it must be over without a break; None: as long as most conditions.
+        `is_over`: hysteresis included; `calm_for`: microseconds for which it must be over without a break, None: as
+        long as most conditions.
         """
         if not is_over:
             episode.calm_since = None
@@ -443,7 +412,6 @@ class Episodes:
         return not calls and not self._was_page(episode) and time - max(incident.last_paged[number:]) >= CALM_FOR
 
     def _was_page(self, episode: Episode) -> bool:
-        """Return True if the last record of an episode was a page."""
         return episode.last is not None and episode.last.severity != INFO
 
     def _incident(self, time: int) -> OpenIncident:
@@ -485,10 +453,7 @@ class Episodes:
             full_probability=finding.full_probability,
             fillers=finding.fillers,
             cause=" ".join(
-                (
-                    finding.cause,
-                    *_sentences(done, self.zone, with_effect=not finding.has_eased and change != CLEARED),
-                )
+                (finding.cause, *_sentences(done, self.zone, with_effect=not finding.has_eased and change != CLEARED))
             ),
             runbook=finding.runbook,
             evidence=finding.evidence,

@@ -27,11 +27,7 @@ def growth(queues: Array, counted: str) -> Array:
 
 
 def growth_span(now: int, began: int | None) -> int:
-    """Return the span that `growth` covers, microseconds, at least a tick.
-
-    Args:
-        began: time of the store's first event, microseconds; None if that is not a bound.
-    """
+    """Return the span that `growth` covers, microseconds, at least a tick. `began`: the store's first event."""
     span = now % MARK + MARK
     return span if began is None else max(TICK, min(span, now - began))
 
@@ -51,11 +47,7 @@ def messages_in_scm(messages: Array, queues: int) -> Array:
 
 
 def rank_fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
-    """Return the queues with the largest growth; if nothing grew, those that hold most.
-
-    Args:
-        grown: i8[n], growth by queue: entries, elements, pages or messages.
-    """
+    """Return the queues with the largest growth, i8[n]; if nothing grew, those that hold most."""
     ranked = np.maximum(grown if grown.sum() > 0 else held, 0)
     total = int(ranked.sum())
     if total == 0:

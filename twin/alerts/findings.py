@@ -41,19 +41,9 @@ _NOT_KNOWN = Owned()
 
 
 class Viewer:
-    """Findings about one store.
-
-    Args:
-        store: its arrays.
-        queues: names of its queues by row.
-        resource: returns the view of a resource.
-        began: time of the store's first event, as for `growth_span`.
-        readers: facts about who reads its queues.
-        rise_began: time since which measured levels rise, where they are all that is known; microseconds.
-        zone: the zone of the site.
-        owned: the queues that the estate has of it.
-        runbook: the runbook.
-        by_levels: True if measurements are taken over again and again, so that flows do not say what queues grow by.
+    """Findings about one store. `began` is as for `growth_span`; measured levels have risen since `rise_began`,
+    microseconds, where they are all that is known; `by_levels`: measurements are taken over again and again, so that
+    flows do not say what queues grow by.
     """
 
     def __init__(
@@ -78,7 +68,7 @@ class Viewer:
         self._zone = zone
         self._owned = owned
         self._names = queues
-        self.resource = resource
+        self.resource = resource  # returns the view of a resource
         self.runbook = runbook
 
     def finding(
@@ -89,12 +79,8 @@ class Viewer:
         effects: Callable[[tuple[Filler, ...]], Mapping[str, str]] = lambda _: NOTHING,
         falling_since: int | None = None,
     ) -> Finding:
-        """Return the finding about a condition that holds.
-
-        Args:
-            condition: a `Condition`.
-            severity_before: severity last published; None before the first record.
-            falling_since: time since which the resource empties, microseconds; None: it does not.
+        """Return the finding about a condition that holds. `severity_before` and `falling_since`, since when the
+        resource empties, microseconds, are None before the first record, and where it does not.
         """
         view = self.resource(resource)
         growth, held = self._by_queue(view)
@@ -137,12 +123,7 @@ class Viewer:
         effects: Mapping[str, str],
         evidence: tuple[str, ...] = (),
     ) -> Finding:
-        """Return the finding about a resource that is forecast to be full.
-
-        Args:
-            times: seconds until full (p10, p50, p90).
-            probability: probability of full within the horizon, 0..1.
-        """
+        """Return the finding about a resource that is forecast to be full: in `times`, seconds (p10, p50, p90)."""
         view = self.resource(resource)
         usage = view.usage_pct
         growth, held = self._by_queue(view)
@@ -226,12 +207,7 @@ class Viewer:
         refused: int,
         evidence: tuple[str, ...] = (),
     ) -> Finding:
-        """Return the finding about a resource that was forecast to be full, and is not likely to be any more.
-
-        Args:
-            probability: probability of full within the horizon, 0..1.
-            falling_since: time since which it empties, microseconds; None: it does not.
-        """
+        """Return the finding about a resource that was forecast to be full, and is not likely to be any more."""
         view = self.resource(resource)
         growth, held = self._by_queue(view)
         fillers = self._ranked(growth, held)

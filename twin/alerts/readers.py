@@ -37,44 +37,28 @@ LONGER = 1.5  # times the usual absence, from which one is longer than usual [as
 
 
 class QueueFact(msgspec.Struct, array_like=True):
-    """Facts of one queue; times in microseconds. None: not known.
+    """Facts of one queue; times in microseconds. None: not known."""
 
-    Attributes:
-        measured_at: time of the last measurement.
-        gap: usual distance of its measurements; 0: there was one.
-        getters, putters: handles open for input, for output.
-        getters_at: time of the measurement that had `getters`.
-        asked: queue managers that answered about its handles then.
-        gets: messages that events had got by then.
-        watched_since: first of the measurements of `getters` of which each was recent at the next.
-        watched: time between these, in all; halved after a week.
-        read: the part of it in which it was read.
-        unread_since: first of those in a row that found no getter, while nothing was got; None: the last found one.
-        puts, unread_depth: messages put by events, and depth, as of `unread_since`.
-        absences: (beginning, end) of absences of getters that ended before the store was full, the longest ones.
-        samples: (time, depth) of earlier measurements, the oldest first.
-    """
-
-    measured_at: int
-    gap: int = 0
+    measured_at: int  # time of the last measurement
+    gap: int = 0  # usual distance of its measurements; 0: there was one
     depth: int | None = None
-    getters: int | None = None
-    getters_at: int = 0
-    asked: list[str] = []
+    getters: int | None = None  # getters, putters: handles open for input, for output
+    getters_at: int = 0  # time of the measurement that had `getters`
+    asked: list[str] = []  # queue managers that answered about its handles then
     putters: int | None = None
     oldest_s: int | None = None
     last_get: int | None = None
     last_put: int | None = None
     uncommitted: int | None = None
-    gets: int = 0
-    watched_since: int = 0
-    watched: int = 0
-    read: int = 0
-    unread_since: int | None = None
-    puts: int = 0
+    gets: int = 0  # messages that events had got by then
+    watched_since: int = 0  # first of the measurements of `getters` of which each was recent at the next
+    watched: int = 0  # time between these, in all; halved after a week
+    read: int = 0  # the part of it in which it was read
+    unread_since: int | None = None  # first of those in a row without a getter or get; None: the last had one
+    puts: int = 0  # puts, unread_depth: messages put by events, and depth, as of `unread_since`
     unread_depth: int = 0
-    absences: list[tuple[int, int]] = []
-    samples: list[tuple[int, int]] = []
+    absences: list[tuple[int, int]] = []  # (beginning, end) of the longest of getters that ended before full
+    samples: list[tuple[int, int]] = []  # (time, depth) of earlier measurements, the oldest first
 
     def counts(self, now: int, time: int | None = None) -> bool:
         """Return True if what was measured then, or last, is recent enough at `now`."""
@@ -144,12 +128,7 @@ class QueueFact(msgspec.Struct, array_like=True):
     def take(
         self, measured: QueueMeasured, time: int, asked: Sequence[str], got: int, put: int, refused_at: int | None
     ) -> None:
-        """Take the facts of a measurement.
-
-        Args:
-            time: its time, not before that of the last one.
-            refused_at: when the store last refused a put; None: never.
-        """
+        """Take the facts of a measurement, not before the last one. `refused_at`: of the last refusal, or None."""
         if time > self.measured_at:
             self.gap = time - self.measured_at if not self.gap else min(time - self.measured_at, 2 * self.gap)
         before, was_recent = self.measured_at, self.getters_at > 0 and self.counts(time, self.getters_at)
@@ -212,13 +191,7 @@ class Readers(msgspec.Struct):
     def note(
         self, measured: Measured, time: int, queues: Sequence[str], rows: Array, refused_at: int | None = None
     ) -> bool:
-        """Take the facts of a MEASURE; return True if it changes which queues have getters.
-
-        Args:
-            measured: its content, without nulls.
-            queues: names of the store's queues by row; facts of others are ignored.
-            refused_at: as of `QueueFact.take`.
-        """
+        """Take the facts of a MEASURE, without nulls; return True if it changes which queues have getters."""
         numbers = {name: row for row, name in enumerate(queues)}
         changed = False
         for own in measured.get("queues", ()):

@@ -32,25 +32,15 @@ WATCHED_PCT = 80.0  # of a resource in use as measured, from which "threshold" h
 
 
 class ResourceView(ABC):
-    """One resource at one moment, read from its store's arrays.
-
-    Attributes:
-        resource: the resource.
-        text: the resource as the subject of a sentence, "Entries of QSG1/APP1".
-        unit: unit of its growth in sentences.
-        present: what its present size counts, in sentences.
-        has_fillers: False if no queue can take any of it.
-        is_measured: True if its usage was measured a short while ago.
-        beyond_pct: points by which that usage was above the twin's, 0 where it was not.
-    """
+    """One resource at one moment, read from its store's arrays."""
 
     resource: Resource
-    text: str
-    unit: str
-    present = "size"
-    has_fillers = True
-    is_measured = False
-    beyond_pct = 0.0
+    text: str  # the resource as the subject of a sentence, "Entries of QSG1/APP1"
+    unit: str  # unit of its growth in sentences
+    present = "size"  # what its present size counts, in sentences
+    has_fillers = True  # False if no queue can take any of it
+    is_measured = False  # True if its usage was measured a short while ago
+    beyond_pct = 0.0  # points by which that usage was above the twin's, 0 where it was not
 
     def __init__(self, store: layout.Store) -> None:
         self._store = store

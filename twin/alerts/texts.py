@@ -38,13 +38,7 @@ _STILL_REFUSED = 60 * SECOND  # from the last refused put
 
 
 def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: str, *, is_reported: bool = True) -> str:
-    """Return the clause that names the queue that fills most.
-
-    Args:
-        grown: growth of all queues in `span`.
-        unit: unit of `grown`, in words.
-        is_reported: False if no put and no get of the store was ever reported.
-    """
+    """Return the clause that names the queue that fills most; `is_reported`: the store had any put or get."""
     if not fillers:
         return "No queue holds any of it" if is_reported else f"{UNKNOWN_FILLER}: no puts and gets are reported"
     first, share = fillers[0], f"{100 * fillers[0].share:.0f} %"
@@ -56,12 +50,7 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
 
 
 def describe_forecast(times: tuple[float, float, float], probability: float, consequence: str) -> str:
-    """Return the clause that states when a resource is full.
-
-    Args:
-        times: seconds until full, p10, p50, p90.
-        probability: probability of full within the horizon, 0..1.
-    """
+    """Return the clause that states when a resource is full: `times` in seconds (p10, p50, p90)."""
     p10, p50, p90 = times
     if is_full_now(p50):
         return f"full now: {consequence}"
@@ -71,11 +60,7 @@ def describe_forecast(times: tuple[float, float, float], probability: float, con
 
 
 def full_at(times: tuple[float, float, float], now: int, zone: tzinfo) -> str:
-    """Return when a resource is full, to begin a line: `full ~02:01 CET (in 20 min)`.
-
-    Args:
-        times: seconds until full, p10, p50, p90.
-    """
+    """Return when a resource is full, from seconds (p10, p50, p90), to begin a line: `full ~02:01 CET (in 20 min)`."""
     p10, p50, p90 = times
     if is_full_now(p50):
         return "full now"
@@ -108,13 +93,7 @@ def fails_when_full(config: Structure) -> str:
 
 
 def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
-    """Return the clause that states how a queue is served.
-
-    Args:
-        puts: puts per second.
-        gets: gets per second.
-        since_get: seconds since the last get; None if there was none.
-    """
+    """Return the clause that states how a queue is served: calls per second, seconds since the last get or None."""
     if since_get is None:
         return f"{as_rate(puts)} puts/s, no get so far"
     if since_get >= 60:
@@ -136,11 +115,7 @@ def read_in_vain(queue: str, getters: int, got_at: int, now: int, zone: tzinfo) 
 
 
 def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) -> str:
-    """Return the cause of drift.
-
-    Args:
-        pct: twin minus measurement, percent of the total.
-    """
+    """Return the cause of drift; `pct`: twin minus measurement, percent of the total."""
     direction = "above" if pct > 0 else "below"
     return (
         f"{store}, {resource}: the twin is {abs(pct):.1f} % of the total {direction} the measurement (tolerance"
@@ -182,12 +157,7 @@ def without_getters(runbook: tuple[Action, ...]) -> tuple[Action, ...]:
 
 
 def _has_room(config: Structure, size: int, room: int | None) -> str:
-    """Return the condition that the coupling facility of a structure has room for more of it.
-
-    Args:
-        size: bytes by which it is to grow.
-        room: bytes that are left by the estate; None: not known.
-    """
+    """Return the condition that a facility has room for `size` bytes more; `room`: bytes left by it, or None."""
     facility, name = config.coupling_facility, config.policy_name
     display = display_structure(name) if facility is None else display_facility(facility)
     asked = f"{facility or 'its coupling facility'} has {readable_size(size)} of free storage: {display}"
@@ -267,13 +237,7 @@ def pool_facts(
 
 
 def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> str:
-    """Return the cause when no more messages can move to SCM.
-
-    Args:
-        used: bytes in use.
-        total: bytes in total.
-        usage_pct: usage of the structure, percent.
-    """
+    """Return the cause when no more messages can move to SCM: bytes used, in total, and usage of the structure."""
     return (
         f"{subject}: {readable_size(used)} of {readable_size(total)} in use, no room for the next message."
         f" The structure is {usage_pct:.1f} % full, at 100 % puts fail with 2192"
@@ -294,11 +258,7 @@ def scm_facts(config: Structure, resource: Resource, fillers: tuple[Filler, ...]
 
 
 def cannot_alter(config: Structure, used: int, messages: int) -> str:
-    """Return the cause of a refused alter.
-
-    Args:
-        used: bytes in SCM.
-    """
+    """Return the cause of a refused alter; `used`: bytes in SCM."""
     return (
         f"{config.name}: alter refused, {messages:,} messages ({readable_size(used)}) are in SCM. Size and ratio of a"
         " structure with data in SCM cannot be altered, neither by SETXCF nor automatically"
@@ -331,12 +291,7 @@ def _shares(amounts: Mapping[str, int]) -> str:
 
 
 def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> str:
-    """Return the cause of over-committed SCM.
-
-    Args:
-        total: bytes of SCM it has.
-        maxima: SCMMAXSIZE of each structure, bytes.
-    """
+    """Return the cause of over-committed SCM: bytes it has, SCMMAXSIZE by structure."""
     has = readable_size(total) if total else "none"
     return (
         f"SCM of {facility}: {has}, its structures may use {readable_size(sum(maxima.values()))} ({_shares(maxima)})."
@@ -367,12 +322,7 @@ def facility_facts(
 
 
 def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
-    """Return the cause of exhausted SCM.
-
-    Args:
-        total: bytes of SCM it has.
-        usage: SCM in use by each structure, bytes.
-    """
+    """Return the cause of exhausted SCM: bytes it has, bytes in use by structure."""
     return (
         f"SCM of {facility}: all {readable_size(total)} in use ({_shares(usage)}). No more messages are pre-staged, and"
         " puts fail with 2192 when a structure is full."
@@ -380,12 +330,7 @@ def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
 
 
 def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> str:
-    """Return the cause when a coupling facility has no storage left for augmented space.
-
-    Args:
-        size: its storage, bytes.
-        usage: augmented space of each structure, bytes.
-    """
+    """Return the cause when a coupling facility has no storage left for augmented space; sizes in bytes."""
     return (
         f"Storage of {facility}: all {readable_size(size)} in use, none left for augmented space ({_shares(usage)})."
         " Puts whose messages would go to SCM fail with 2192."

@@ -37,11 +37,7 @@ def message_cpu_us(load: float, *, is_saturated: bool, cpu_us: float = SATURATED
     limit [IBM: Table 1]. It is the load of the host, not the number of its members, that counts: one without a limit of
     its own takes at full load as much as six [IBM: Table 2]. Below a sixth nothing is published: 127 us. The CPU of a
     host is within 5 percentage points in every row of both tables. A closer law of the load alone there is not: with
-    six members at the same rate the published hosts were 97 and 87 % busy.
-
-    Args:
-        load: rate of the host, as a share of what it carries.
-        is_saturated: True if its members carry all they can.
+    six members at the same rate the published hosts were 97 and 87 % busy. A `load` of 1 is all that the host carries.
     """
     if is_saturated:
         return cpu_us
@@ -63,33 +59,22 @@ class Candidate(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Members that carry a load.
-
-    Attributes:
-        members: their number.
-        start: existing members to start, the best first.
-        create: hosts of the first members to create, None where a host is to be added or the estate has none.
-    """
+    """Members that carry a load."""
 
     members: int
-    start: tuple[Candidate, ...]
-    create: tuple[str | None, ...]
+    start: tuple[Candidate, ...]  # existing members to start, the best first
+    create: tuple[str | None, ...]  # hosts of the first to create; None: add one, or the estate has none
 
 
 _MAX_PLANNED = 100  # members created one by one; beyond that their number is computed
 
 
 class ClusterCapacity:
-    """The laws of one cluster.
-
-    Attributes:
-        member_rate: rate that a member carries where its host has room, messages/s.
-        host_rates: rate that each host carries, messages/s.
-    """
+    """The laws of one cluster."""
 
     def __init__(self, member_rate: float, host_rates: Mapping[str, float]) -> None:
-        self.member_rate = member_rate
-        self.host_rates = host_rates
+        self.member_rate = member_rate  # rate that a member carries where its host has room, messages/s
+        self.host_rates = host_rates  # rate that each host carries, messages/s
 
     def carried(self, hosts: Sequence[str | None]) -> float:
         """Return the rate that active members carry, messages/s; hosts: host of each member."""
@@ -125,11 +110,8 @@ class ClusterCapacity:
         return candidate if rate > self.carried(hosts) else None
 
     def plan(self, load: float, hosts: Sequence[str | None], idle: Sequence[Candidate]) -> Plan:
-        """Return the members that carry a load: the active ones and as many others as it takes.
-
-        Args:
-            load: messages/s; the members are to carry more.
-            idle: members that exist and are not active.
+        """Return the members that carry more than a load, messages/s: the active ones and those needed beside, idle
+        first.
         """
         placed, left = list(hosts), list(idle)
         start: list[Candidate] = []

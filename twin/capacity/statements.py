@@ -52,11 +52,7 @@ def copy_data_set(config: Structure, qmgr: str) -> tuple[Step, ...]:
 
 
 def alter_size(structure: str, size: int) -> str:
-    """Return the operator command that changes the size of a structure.
-
-    Args:
-        size: bytes, rounded up to KB, the unit of the command.
-    """
+    """Return the operator command that changes the size of a structure, bytes rounded up to KB, its unit."""
     return f"SETXCF START,ALTER,STRNAME={structure},SIZE={policy_size(size)}"
 
 
@@ -66,12 +62,9 @@ def rebuild(structure: str) -> str:
 
 
 def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (), without: str = "") -> tuple[Step, ...]:
-    """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
-
-    Args:
-        policy: name of the policy; None: not known.
-        sizes: the parts of its STRUCTURE statement that change, its name in front; none: the reader chooses.
-        without: keywords that are to be removed from it; "": none.
+    """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695]. `policy` is None if not
+    known; `sizes` has the parts of its STRUCTURE statement that change, its name in front, none: the reader chooses;
+    `without` names keywords to remove.
     """
     statement = " ".join(sizes) or None
     where = f"policy {policy}" if policy else "the CFRM policy"
@@ -90,11 +83,7 @@ def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (),
 
 
 def alter_if_policy_allows(structure: str, size: int) -> tuple[Step, ...]:
-    """Return the steps that come before a change of a policy that was not seen: its SIZE may have room already.
-
-    Args:
-        size: the size that it should have, bytes.
-    """
+    """Return the steps before changing a policy that was not seen: its SIZE may have room for `size` bytes already."""
     has_room = f"If that is {policy_size(size)} or more, alter the size; nothing else is needed"
     return (
         Step("See POLICY SIZE, up to which it can be altered", display_structure(structure)),
@@ -118,12 +107,8 @@ def display_structure(structure: str) -> str:
 
 
 def structure_sizes(structure: str, size: int | None, init_size: int | None, scm_max_size: int | None) -> list[str]:
-    """Return the parts of a STRUCTURE statement of a CFRM policy up to its sizes, each rounded up to KB.
-
-    Args:
-        size: SIZE, bytes; None: it stays.
-        init_size: INITSIZE, bytes; None: it stays.
-        scm_max_size: SCMMAXSIZE, bytes; None: it stays; 0: it goes, and has no text.
+    """Return the parts of a STRUCTURE statement of a CFRM policy up to its sizes, each rounded up to KB. Sizes in
+    bytes; None: it stays. `scm_max_size` 0 goes, and has no text.
     """
     parts = [f"STRUCTURE NAME({structure})"]
     if size is not None:
@@ -203,11 +188,9 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
 def _leave_scm_steps(config: Structure, settings: Mapping[str, Any], command: str) -> list[str]:
     """Return how a structure gives up its SCM, in the order in which it can be done.
 
-    MQSC is taken while data is in SCM, size and ratio cannot change until then [IBM: How storage class memory works];
-    a rebuild moves data from SCM into the structure, so SCM has to be emptied first. The policy takes effect by it.
-
-    Args:
-        command: its MQSC command; "": none.
+    MQSC is taken while data is in SCM, size and ratio cannot change until then [IBM: How storage class memory works]; a
+    rebuild moves data from SCM into the structure, so SCM has to be emptied first. The policy takes effect by it.
+    `command`: its MQSC command or "".
     """
     name = config.policy_name
     lines = _data_set_steps(config, settings)

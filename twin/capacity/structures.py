@@ -89,9 +89,6 @@ def room_to_grow(estate: Estate, config: Structure, size_now: int) -> int | None
     """Return the bytes that a coupling facility has left for one of its structures to grow; None: not known.
 
     The others count as they are allocated at first: what they have grown by since is in the facility's state record.
-
-    Args:
-        size_now: bytes that it has.
     """
     facility = facility_of(estate.stores, config)
     if facility is None or facility.size is None:
@@ -131,10 +128,7 @@ def with_all_offloaded_above(config: Structure, threshold: int) -> tuple[Offload
     """Return three rules of which the third offloads all data above a threshold, and the others less, earlier.
 
     Rules 1 and 2 keep what the structure has, as far as they can fire before rule 3. A rule for which no threshold is
-    left is switched off with a size of 64K.
-
-    Args:
-        threshold: OFFLD3TH, percent.
+    left is switched off with a size of 64K. `threshold`: OFFLD3TH, percent.
     """
     first, second, _ = config.rules
     third = OffloadRule(number=3, th=threshold, sz=0)

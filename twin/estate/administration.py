@@ -20,19 +20,12 @@ NEWEST_CFLEVEL = 25  # of the published sizes
 
 
 class PublishedSizes(NamedTuple):
-    """Least sizes for the coupling facilities of some levels.
+    """Least sizes for the coupling facilities of some levels."""
 
-    Attributes:
-        from_cflevel: the first level.
-        source: the document, in words.
-        kilobytes: size by number of queue managers.
-        error: bytes by which a size may be wrong.
-    """
-
-    from_cflevel: int
-    source: str
-    kilobytes: Mapping[int, int]
-    error: int
+    from_cflevel: int  # the first level
+    source: str  # the document, in words
+    kilobytes: Mapping[int, int]  # size by number of queue managers
+    error: int  # bytes by which a size may be wrong
 
     def is_listed(self, qmgrs: int) -> bool:
         """Return True if the document has that number of queue managers."""
@@ -59,11 +52,7 @@ PUBLISHED = (
 
 
 def published_for(cflevel: int | None) -> PublishedSizes:
-    """Return the sizes that hold for a coupling facility: of its level, else of the next one that was published.
-
-    Args:
-        cflevel: its level; None: not known, which takes the largest.
-    """
+    """Return the sizes for a facility: of its level, else of the next one published; None takes the largest."""
     if cflevel is None:
         return PUBLISHED[-1]
     covering = (sizes for sizes, after in pairwise(PUBLISHED) if cflevel < after.from_cflevel)

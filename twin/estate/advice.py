@@ -57,9 +57,7 @@ def warnings(
     rebuild_choices: Mapping[str, tuple[str, ...]] = _NO_CHOICES,
 ) -> Iterator[str]:
     """Yield the warnings of every store in the order of the mapping, then the advice of the documents in that order.
-
-    Args:
-        default_persistent: True for each queue file whose queue has DEFPSIST(YES), by store name.
+    `default_persistent`: whether the queue has DEFPSIST(YES), by store of queue files.
     """
     for store in stores.values():
         match store:
@@ -155,7 +153,6 @@ def _coupling_facility(store: CouplingFacility, stores: Mapping[str, StoreConfig
 
 
 def _structure_policy(structure: Structure) -> Iterator[str]:
-    """Yield the warnings about the policy of one structure."""
     name, init_size = structure.name, structure.init_size
     if init_size is not None and structure.size > _MAX_GROWTH * init_size:
         sizes = f"SIZE {format_size(structure.size)} is more than twice INITSIZE {format_size(init_size)}"
@@ -178,7 +175,6 @@ def _structure_policy(structure: Structure) -> Iterator[str]:
 
 
 def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
-    """Yield the warnings about what a coupling facility has for its structures."""
     structures = structures_of(stores[name] for name in facility.structures)
     if facility.size is not None:
         augmented = list(_augmented_space(facility, structures, facility.size))
@@ -200,11 +196,8 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
 
 
 def _promises(facility: CouplingFacility, structures: list[Structure], size: int, *, is_said: bool) -> Iterator[str]:
-    """Yield where the storage of a coupling facility is promised twice, or has no white space.
-
-    Args:
-        size: its storage, bytes.
-        is_said: True if a warning says already that augmented space takes too much.
+    """Yield where the storage of a coupling facility is promised twice, or has no white space. `is_said`: a warning
+    says already that augmented space takes too much.
     """
     own, others = sum(structure.size for structure in structures), sum(facility.others.values())
     with_scm = [structure for structure in structures if structure.scm_max_size is not None]

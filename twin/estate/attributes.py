@@ -125,17 +125,13 @@ SIZES = frozenset(
 def parse_attributes(
     config: StoreConfig, op: Literal["ALTER", "REBUILD"], attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the checked `attributes` of an ALTER or REBUILD event, sizes in bytes; see docs/events.md.
+    """Return the checked `attributes` of an ALTER or REBUILD event by the field names of the store's dataclass, sizes
+    in bytes; see docs/events.md.
 
     None (null in JSON) removes `init_size`, `scm_max_size`, `secondary_pages`, `max_pages`, `file_system_size` or
-    `scm`. Whether the store accepts the attributes with its current contents is decided by the twin.
-
-    Returns:
-        Values by the field names of the store's dataclass.
-
-    Raises:
-        EstateError: unknown key, wrong type, value out of range, values that contradict each other, or a REBUILD of a
-            store other than a structure. It names the key, the value and the expected value.
+    `scm`. Whether the store accepts the attributes with its current contents is decided by the twin. EstateError:
+    unknown key, wrong type, value out of range, values that contradict each other, or a REBUILD of a store other than a
+    structure. It names the key, the value and the expected value.
     """
     if op == "REBUILD" and config.kind != "structure":
         raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")

@@ -26,15 +26,10 @@ _OUT = {"none": ("names", "no store or queue of the estate"), "past": ("is", "ov
 
 
 class Calendar(NamedTuple):
-    """Planned work of a calendar.
+    """Planned work of a calendar."""
 
-    Attributes:
-        plans: (store, content of a PLAN event), in the order of the file.
-        left_out: a line about the other events; "": there are none.
-    """
-
-    plans: list[tuple[str, dict[str, Any]]]
-    left_out: str
+    plans: list[tuple[str, dict[str, Any]]]  # (store, content of a PLAN event), in the order of the file
+    left_out: str  # a line about the other events; "": there are none
 
 
 class _LeftOutError(Exception):
@@ -42,16 +37,7 @@ class _LeftOutError(Exception):
 
 
 def read_calendar(path: Path, estate: Estate, now: int) -> Calendar:
-    """Return the planned work of an iCalendar file.
-
-    Args:
-        path: the file.
-        estate: the estate.
-        now: windows that end before are left out, microseconds.
-
-    Raises:
-        UsageError: the file cannot be read, or is no iCalendar.
-    """
+    """Return the planned work of an iCalendar file without windows that end before `now`. UsageError: unreadable."""
     import icalendar
 
     try:

@@ -46,19 +46,12 @@ _VALID = word_set(
 
 @dataclass(frozen=True, slots=True)
 class PolicyStructure:
-    """STRUCTURE statement as checked attributes of the estate.
+    """STRUCTURE statement as checked attributes of the estate."""
 
-    Attributes:
-        where: file and line.
-        values: the attributes.
-        policy: name of the policy; None: the text does not say.
-        preflist: coupling facilities, in the order in which one is chosen.
-    """
-
-    where: str
-    values: Values
-    policy: str | None = None
-    preflist: tuple[str, ...] = ()
+    where: str  # file and line
+    values: Values  # the attributes
+    policy: str | None = None  # name of the policy; None: the text does not say
+    preflist: tuple[str, ...] = ()  # coupling facilities, in the order in which one is chosen
 
 
 @dataclass(slots=True)
@@ -72,14 +65,9 @@ class Policies:
     problems: Problems = field(default_factory=Problems)
 
     def read(self, text: str, file: str, policy: str | None = None, active: str | None = None) -> None:
-        """Add the statements of a policy. Wrong values and names defined twice are collected in `problems`.
-
-        Args:
-            policy: name of the policy to take; None: the text has one.
-            active: name of the active policy, which is taken of several; None: not known.
-
-        Raises:
-            EstateError: wrong syntax, with file and line; no such policy, or several.
+        """Add the statements of a policy. Wrong values and names defined twice are collected in `problems`. `policy`:
+        name of the one to take, None: the text has one; `active`: taken of several, None: not known. EstateError: wrong
+        syntax, with file and line; no such policy, or several.
         """
         by_policy: dict[str | None, list[_Statement]] = {}
         in_cfrm, name = True, None

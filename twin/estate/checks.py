@@ -31,11 +31,7 @@ Values = Mapping[str, SourceValue]  # by attribute of the estate
 
 
 def convert(where: str, value: object, check: Check) -> SourceValue:
-    """Check and convert a value.
-
-    Raises:
-        EstateError: the check refuses the value.
-    """
+    """Check and convert a value. EstateError: the check refuses the value."""
     try:
         return SourceValue(check(value), where)
     except WRONG as wrong:

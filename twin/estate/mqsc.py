@@ -97,11 +97,7 @@ class Definitions:
         self._unknown: set[tuple[str, str]] = set()  # (object, keyword) of warnings
 
     def read(self, text: str, file: str, *, group: str | None = None, qmgr: str | None = None) -> None:
-        """Execute a text. Wrong commands are collected as problems, with file and line.
-
-        Raises:
-            EstateError: the text ends within a command, or is the output of DISPLAY commands.
-        """
+        """Execute a text; wrong commands become problems. EstateError: it ends within a command, or is of DISPLAY."""
         runners = self._around.groups[group] if group else (qmgr or "",)
         for number, statement in enumerate(statements(text, file)):
             if _is_output(statement, is_first=number == 0):

@@ -98,7 +98,6 @@ class Parameter:
     where: str  # file and line
 
     def __str__(self) -> str:
-        """Return the parameter as MQSC text."""
         if self.values is None:
             return self.keyword
         values = [f"'{value.text}'" if value.quoted else value.text for value in self.values]
@@ -305,10 +304,5 @@ OBJECTS: Mapping[str, ObjectWords] = {
         word_set("CMDSCOPE QSGDISP DESCR LIKE REPLACE NOREPLACE PASSTKTA XCFGNAME XCFMNAME"),
         like="SYSTEMST",
     ),
-    "PSID": ObjectWords(
-        "page_set",
-        _page_set_number,
-        mqsc_reading(PageSet.rows),
-        word_set("DSN ENCRYPT"),
-    ),
+    "PSID": ObjectWords("page_set", _page_set_number, mqsc_reading(PageSet.rows), word_set("DSN ENCRYPT")),
 }

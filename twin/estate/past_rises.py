@@ -17,40 +17,26 @@ SCHEMA = 1
 
 
 class PastRise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rise of what a store held in all, or of one data set, as its meters saw it (`kernels.meter_rows.RISE`).
+    """A rise of what a store held in all, or of one data set, as its meters saw it (`kernels.meter_rows.RISE`)."""
 
-    Attributes:
-        began, ended: event time, microseconds since 1970.
-        low, top: utilisation at its beginning and end: entries and elements of all messages as shares of those of the
-            structure, added up; else the share of the store, or of the data set, in use.
-        usage: largest share of a resource in use at its end.
-        refused: puts with 2192 during the rise.
-        puts: messages put during the rise.
-        stayed: messages more at its end than at its beginning.
-        data_set: queue manager whose data set it was, one far smaller than the structure; "": of the store in all.
-    """
-
-    began: int
+    began: int  # began, ended: event time, microseconds since 1970
     ended: int
+    # low, top: utilisation at its beginning and end: entries and elements of all messages as shares of those of the
+    # structure, added up; else the share of the store, or of the data set, in use
     low: float
     top: float
-    usage: float
-    refused: int
-    puts: int
-    stayed: int
-    data_set: str = ""
+    usage: float  # largest share of a resource in use at its end
+    refused: int  # puts with 2192 during the rise
+    puts: int  # messages put during the rise
+    stayed: int  # messages more at its end than at its beginning
+    data_set: str = ""  # queue manager whose far smaller data set it was; "": of the store in all
 
 
 class PastPuts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Messages put to a store by half hours, refused ones included (`twin.forecast.rates`).
+    """Messages put to a store by half hours, refused ones included (`twin.forecast.rates`)."""
 
-    Attributes:
-        until: end of the last half hour, event time, microseconds since 1970.
-        counts: messages in each half hour, oldest first; -1: not known.
-    """
-
-    until: int
-    counts: tuple[int, ...]
+    until: int  # end of the last half hour, event time, microseconds since 1970
+    counts: tuple[int, ...]  # messages in each half hour, oldest first; -1: not known
 
 
 class StoreHistory(msgspec.Struct, frozen=True):
@@ -71,11 +57,7 @@ class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_history(path: Path) -> dict[str, StoreHistory]:
-    """Read a history.
-
-    Raises:
-        EstateError: it cannot be read, or is not a history.
-    """
+    """Read a history. EstateError: it cannot be read, or is not a history."""
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as wrong:

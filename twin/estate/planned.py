@@ -42,35 +42,21 @@ class Window(NamedTuple):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Expectations of a store in each window of a plan.
+    """Expectations of a store in each window of a plan."""
 
-    Attributes:
-        id: its name, for people and for cancelling it.
-        queue: the queue that it is about; "": the whole store.
-        start: beginning of the only window, or from when on the rule counts, microseconds; None: no time of its own.
-        end: end of the only window, microseconds; None: there is a rule.
-        rrule: recurrence; "": none.
-        duration_s: length of the windows of the rule, seconds.
-        messages: messages that a window puts; None: not announced.
-        length: mean bytes of a message, as in a PUT; None: as messages of the queue have now.
-        puts_per_s: messages put a second; None: not announced.
-        away: True if the getters are away in the window and return at its end.
-        allowed_pct: percentage in use up to which nothing is said; None: no level is allowed.
-        note: anything, for people.
-    """
-
-    id: str
-    queue: str = ""
+    id: str  # its name, for people and for cancelling it
+    queue: str = ""  # the queue that it is about; "": the whole store
+    # beginning of the only window, or from when on the rule counts, microseconds; None: no time of its own
     start: int | None = None
-    end: int | None = None
-    rrule: str = ""
-    duration_s: float = 0.0
-    messages: int | None = None
-    length: int | None = None
-    puts_per_s: float | None = None
-    away: bool = False
-    allowed_pct: float | None = None
-    note: str = ""
+    end: int | None = None  # end of the only window, microseconds; None: there is a rule
+    rrule: str = ""  # recurrence; "": none
+    duration_s: float = 0.0  # length of the windows of the rule, seconds
+    messages: int | None = None  # messages that a window puts; None: not announced
+    length: int | None = None  # mean bytes of a message, as in a PUT; None: as messages of the queue have now
+    puts_per_s: float | None = None  # messages put a second; None: not announced
+    away: bool = False  # True if the getters are away in the window and return at its end
+    allowed_pct: float | None = None  # percentage in use up to which nothing is said; None: no level is allowed
+    note: str = ""  # anything, for people
 
     def announced(self, window: Window) -> int | None:
         """Return the messages that a window puts; None: their number is not announced."""
@@ -215,12 +201,7 @@ def _check_together(values: Mapping[str, Any]) -> None:
 
 
 def planned_text(store: str, content: Mapping[str, Any]) -> str:
-    """Return a plan as a table [[planned]] of the estate.
-
-    Args:
-        store: name of its store.
-        content: the plan as in a PLAN event.
-    """
+    """Return a plan, its content as in a PLAN event, as a table [[planned]] of the estate."""
     values = {"store": store, **content}
     lines = [f"{key} = {toml_string(value) if isinstance(value, str) else value}" for key, value in values.items()]
     return "\n".join(("[[planned]]", *lines))
@@ -238,7 +219,6 @@ _MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _parts(rule: str) -> dict[str, str]:
-    """Return the parts of a rule by name."""
     return dict(part.partition("=")[::2] for part in rule.split(";"))
 
 

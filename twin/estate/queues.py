@@ -104,11 +104,7 @@ def structure_of(queue: LocalQueue) -> str:
 
 
 def page_set_of(queue: LocalQueue, classes: Mapping[str, StorageClass]) -> str:
-    """Return the store name of the page set of a private queue.
-
-    Raises:
-        EstateError: it has no page set.
-    """
+    """Return the store name of the page set of a private queue. EstateError: it has no page set."""
     _refuse(
         queue, "structure", f'a private queue has storage_class = "..."; a shared one is [queue."GROUP/{queue.name}"]'
     )

@@ -39,11 +39,7 @@ _MAX_BYTES = 256 << 20  # of the text: an estate of 100,000 queues has 30 MB
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Destination of an event.
-
-    `queue` is the name after resolution of a QALIAS, `reported` the name in the event. Both are None for the store
-    itself.
-    """
+    """Destination of an event: `queue` after resolution of a QALIAS, `reported` as in the event; None: the store."""
 
     store: str
     qmgr: str
@@ -94,7 +90,6 @@ class Estate:
     _queues_of: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Build the look-up tables of stores and routes."""
         own = {name: store for name, store in self.stores.items() if isinstance(store, MessageStoreConfig)}
         object.__setattr__(self, "message_stores", own)
         object.__setattr__(self, "structures", {store.name: store for store in structures_of(own.values())})
@@ -119,10 +114,8 @@ class Estate:
 
     def route_of_queue(self, qmgr: str, queue: str) -> int:
         """Return the index in `routes` of an event on a queue or alias: one look-up in `queue_routes`.
-
-        Raises:
-            UnknownQueueManager: the estate has no such queue manager.
-            UnknownQueue: the queue manager has no such queue with a store.
+        UnknownQueueManager: the estate has no such queue manager. UnknownQueue: the queue manager has no such queue
+        with a store.
         """
         route = self.queue_routes.get((qmgr, queue))
         if route is not None:
@@ -135,11 +128,8 @@ class Estate:
         )
 
     def route_of_store(self, qmgr: str, store: str) -> int:
-        """Return the index in `routes` of an event about a store.
-
-        Raises:
-            UnknownQueueManager: the estate has no such queue manager.
-            UnknownStore: the estate has no such store, or it does not concern the queue manager.
+        """Return the index in `routes` of an event about a store. UnknownQueueManager: the estate has no such queue
+        manager. UnknownStore: the estate has no such store, or it does not concern the queue manager.
         """
         route = self.store_routes.get((qmgr, store))
         if route is not None:

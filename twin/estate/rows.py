@@ -12,18 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-from twin.estate.checks import (
-    WRONG,
-    Check,
-    boolean,
-    digits,
-    disk_pages,
-    disk_size,
-    integer,
-    mapped,
-    one_of,
-    size,
-)
+from twin.estate.checks import WRONG, Check, boolean, digits, disk_pages, disk_size, integer, mapped, one_of, size
 from twin.units import format_size
 
 BYTES, PAGES = "bytes", "pages"  # units of sizes

@@ -98,14 +98,9 @@ def _changed_datasets(config: StoreConfig, settings: Mapping[str, Setting]) -> d
 
 
 def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Setting], folder: Path) -> str:
-    """Return the text of an estate file with other settings of a store.
-
-    Args:
-        settings: attributes as in the estate; `smds.QM01.size` of a data set. Sizes are bytes.
-        folder: where the text will stand: imported files are named relative to it.
-
-    Raises:
-        UsageError: the file cannot be read, or describes the store in a form that is not a table of its own.
+    """Return the text of an estate file with other settings of a store: as in the estate, `smds.QM01.size` of a data
+    set, sizes in bytes. Imported files are named relative to `folder`, where the text will stand. UsageError: the file
+    cannot be read, or describes the store in a form that is not a table of its own.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
@@ -178,7 +173,6 @@ def _rest(changes: _Changes, table: tuple[str, ...]) -> list[str]:
 
 
 def _append(done: list[str], lines: list[str]) -> None:
-    """Append lines to a table, before the empty lines behind it."""
     end = len(done)
     while end and not done[end - 1].strip():
         end -= 1

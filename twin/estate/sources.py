@@ -106,10 +106,8 @@ def toml_string(words: str) -> str:
 
 
 def read_toml(path: Path) -> TomlEstate:
-    """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`.
-
-    Raises:
-        EstateError: it cannot be read or is not TOML, or what is wrong concerns every text: the schema, memberships.
+    """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`. EstateError: it
+    cannot be read or is not TOML, or what is wrong concerns every text: the schema, memberships.
     """
     file = str(path)
     content = _parse(path)
@@ -149,10 +147,7 @@ def read_toml(path: Path) -> TomlEstate:
 
 
 def _site(file: str, table: object) -> tuple[Site, str | None]:
-    """Return the site of its table, and the file of its runbook, if it has one.
-
-    EstateError: it is no table, or an attribute of it is wrong or unknown.
-    """
+    """Return the site of its table, and the file of its runbook or None. EstateError: no table, a wrong attribute."""
     own = _plain_table(file, "site", table, _SITE)
     runbook = own.pop("runbook", None)
     return Site(**own), runbook
@@ -188,10 +183,8 @@ def _check_schema(file: str, content: Mapping[str, Any]) -> None:
 
 
 def read_text(path: Path, where: str) -> str:
-    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ).
-
-    Raises:
-        EstateError: it cannot be read.
+    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ), or raise
+    EstateError.
     """
     try:
         data = path.read_bytes()

@@ -35,11 +35,8 @@ def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict
     """Return the structures by store name, with their data sets.
 
     They come from [structure], DEFINE CFSTRUCT and [other_structure]. What else a CFRM policy has counts at its
-    coupling facility.
-
-    Raises:
-        EstateError: unknown group, coupling facility or queue manager, a structure with queues but without a size, or
-            values that contradict each other.
+    coupling facility. EstateError: unknown group, coupling facility or queue manager, a structure with queues but
+    without a size, or values that contradict each other.
     """
     all_structures: dict[str, Structure] = {}
     names = set()
@@ -126,9 +123,7 @@ def _of_levels(
     sources: Sources, store: str, group: str, where: str, settings: dict[str, SourceValue], qmgrs: tuple[str, ...]
 ) -> Structure:
     """Return a structure that holds no queues. `settings` of the CFRM policy that concern messages do not count.
-
-    Raises:
-        EstateError: an attribute that only a structure with queues has, or values that contradict each other.
+    EstateError: an attribute that only a structure with queues has, or values that contradict each other.
     """
     policy = sources.policies.structures.get(policy_name_of(store))
     for attribute, setting in settings.items():
@@ -225,11 +220,7 @@ def _smds(sources: Sources, group: str, name: str, qmgr: str) -> Smds:
 
 
 def _check_smds(sources: Sources, all_structures: Mapping[str, Structure], names: Collection[str]) -> None:
-    """Check that every [smds] table names a structure and a member of its group and has room for two blocks.
-
-    Args:
-        all_structures: the structures without errors.
-    """
+    """Check that every [smds] table names a structure and a member of its group and has room for two blocks."""
     for (group, name, qmgr), entry in sources.entries("smds").items():
         with sources.problems.collect():
             _check_data_set(entry, all_structures.get(f"{group}/{name}"), f"{group}/{name}", qmgr, names)
@@ -401,11 +392,7 @@ def uniform_clusters(sources: Sources) -> dict[str, UniformCluster]:
 
 
 def queue_manager_logs(sources: Sources, files: Mapping[str, QueueFile]) -> dict[str, QueueManagerLog]:
-    """Return the log of each queue manager with queue files, by its name.
-
-    Raises:
-        EstateError: a coupling facility or uniform cluster has the name of such a queue manager.
-    """
+    """Return the log of each queue manager with queue files. EstateError: another store has the name of one."""
     owned: dict[str, list[str]] = {}
     for name, file in sorted(files.items()):
         owned.setdefault(file.queue_manager, []).append(name)

@@ -76,10 +76,8 @@ class Columns:
             self.sure &= ~_present(values)
 
     def _integers(self, name: str, absent: int) -> tuple[Array, Array | None]:
-        """Return the values of an integer column, and which of them are present.
-
-        Returns:
-            i8[n], with `absent` for a missing or wrong value, and bool[n], or None if all are present.
+        """Return an integer column, i8[n], with `absent` for missing or wrong, and bool[n], which are present, or None
+        if all.
         """
         values = column(self.table, name)
         if values is None or values.null_count == self.rows:
@@ -114,7 +112,6 @@ class Columns:
         return np.where(plain & present, seconds, 0.0).astype(np.int64) * 10
 
     def _flag(self, name: str, bit: int) -> Array:
-        """Return u1[n]: `bit` for the rows where a boolean column is true."""
         values = column(self.table, name)
         if values is None or values.null_count == self.rows:
             return np.zeros(self.rows, np.uint8)
@@ -231,7 +228,6 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _numpy(values: pa.ChunkedArray | pa.Array) -> Array:
-    """Return values without null as an array."""
     return np.asarray(values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy())
 
 
@@ -338,7 +334,6 @@ def as_object(value: Any) -> Any:
 
 
 def _without_null(value: Any) -> Any:
-    """Return a struct as an object without its null fields."""
     if isinstance(value, dict):
         return {name: _without_null(inner) for name, inner in value.items() if inner is not None}
     return value

@@ -46,10 +46,8 @@ class Words:
 
 
 def to_table(events: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Convert events to a table of ARROW_SCHEMA. Unknown fields are dropped, null is absent.
-
-    Raises:
-        EventError: a field has an invalid type or value; the message starts with the number of the event, from 0.
+    """Convert events to a table of ARROW_SCHEMA. Unknown fields are dropped, null is absent. EventError: a field has an
+    invalid type or value; the message starts with the number of the event, from 0.
     """
     columns: dict[str, list[Any]] = {field.name: [] for field in FIELDS}
     for number, event in enumerate(events):
@@ -108,11 +106,7 @@ def _public(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
 
 
 def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
-    """Convert a table to the columns and types of ARROW_SCHEMA; unknown columns are dropped.
-
-    Raises:
-        EventError: a column cannot be converted without loss (wrong-type).
-    """
+    """Convert a table to ARROW_SCHEMA, without unknown columns. EventError: not possible without loss (wrong-type)."""
     words = words or Words()
     columns = []
     for field in ARROW_SCHEMA:

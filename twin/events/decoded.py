@@ -118,10 +118,8 @@ class Decoded:
         return self if rows.size == len(self) else self.take(rows)
 
     def split(self, cuts: Iterable[int]) -> Iterator[Decoded]:
-        """Yield the events in pieces, in order, without dead letters and without empty pieces.
-
-        Args:
-            cuts: rows that begin a piece, ascending; 0 and the number of events may be among them.
+        """Yield the events in pieces, in order, without dead letters and without empty pieces. `cuts`: rows that begin
+        a piece, ascending; 0 and the number of events may be among them.
         """
         extras = sorted(self.extras.items())
         first = 0
@@ -155,11 +153,7 @@ class Exact:
 
 
 def assemble(events: Array, is_fast: Array, record: Array, index: Array, exact: Exact) -> Decoded:
-    """Combine fast rows and exact rows in their original order.
-
-    Args:
-        is_fast: u1[m], 1 where `events` holds a row.
-    """
+    """Combine fast rows (`is_fast`: u1[m], 1 where `events` holds one) and exact rows in their original order."""
     if not exact.rows:
         if is_fast.all():
             return Decoded(events, record, index, rejects=exact.rejects)
@@ -220,11 +214,7 @@ class RejectLog:
     """Dead letters of some values. Rejects of a value must come in the order of their index."""
 
     def __init__(self, limits: Limits, value_bytes: Array | None = None) -> None:
-        """Start an empty log.
-
-        Args:
-            value_bytes: size of each value, which bounds the size of its rows as JSON; None for a recording.
-        """
+        """Start an empty log. `value_bytes`: size of each value, a bound for its rows as JSON; None for a recording."""
         self.limits = limits
         self._value_bytes = value_bytes
         self._rejects: list[Reject] = []

@@ -215,7 +215,6 @@ class Decoder:
     def _exact_rows(
         self, table: pa.Table, places: Array, record: Array, index: Array, exact: Exact, log: RejectLog
     ) -> None:
-        """Apply the exact rules to some rows of a table."""
         rows = arrow_columns.rows_at(table, places)
         refused: list[tuple[int, Reason, str]] = []
         for row, fields in enumerate(rows_as_fields(rows)):

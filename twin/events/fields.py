@@ -106,10 +106,8 @@ class Field:
         return EventError(reason, f"{self.name} is {show(value)}; expected: {self.right}")
 
     def checked(self, value: Any) -> Any:
-        """Check a value and return it, a time as microseconds since 1970.
-
-        Raises:
-            EventError: wrong-type, bad-value, bad-time or unknown-op.
+        """Check a value and return it, a time in microseconds. EventError: wrong-type, bad-value, bad-time or
+        unknown-op.
         """
         kind = self.kind
         if kind in (Kind.INTEGER, Kind.NUMBER):

@@ -150,10 +150,7 @@ _PAIRS = (  # fields of a MEASURE: what is used, and of what; a queue file may b
 def check_measured(measured: Mapping[str, Any]) -> None:
     """Check that the content of a MEASURE has at least one field of a state record, with numbers within bounds.
 
-    Unknown fields are ignored, null is absent.
-
-    Raises:
-        EventError: wrong-type, bad-value or bad-time.
+    Unknown fields are ignored, null is absent. EventError: wrong-type, bad-value or bad-time.
     """
     if all(measured.get(name) is None for name in MEASURED):
         raise EventError(
@@ -259,10 +256,7 @@ def has_levels(measured: Mapping[str, Any]) -> bool:
 
 def contradiction(measured: Mapping[str, Any], words: str = "", *, needs_totals: bool = True) -> str | None:
     """Return the contradiction between fields of a MEASURE, with the expected values; None if there is none.
-
-    Args:
-        measured: fields as in a MEASURE: a used value is at most its total.
-        needs_totals: True if a used value without its total is one, as in a row of a feed, which has both.
+    `needs_totals`: a used value without its total is one, as in a row of a feed, which has both.
     """
     for field_name, limit in _PAIRS:
         if field_name in measured and limit not in measured:

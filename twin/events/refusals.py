@@ -137,12 +137,7 @@ def max_object_bytes(value_bytes: int | None) -> int:
 
 
 def oversized(rows: int, longest: int, size: int, value_bytes: int) -> str | None:
-    """Return the reason to refuse an Arrow stream of those dimensions, or None.
-
-    Args:
-        size: bytes of its buffers once decompressed.
-        value_bytes: bytes of the record's value.
-    """
+    """Return the reason to refuse an Arrow stream, of `size` bytes decompressed, of those dimensions, or None."""
     if rows > max_rows(value_bytes):
         return f"{rows} rows in {value_bytes} bytes; expected: at most {max_rows(value_bytes)} rows"
     if size > MAX_BYTES:

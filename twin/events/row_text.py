@@ -41,7 +41,6 @@ class RowTexts:
     """Rows of a table as JSON texts."""
 
     def __init__(self, table: pa.Table) -> None:
-        """Convert the small columns to Python values."""
         self._columns = [
             (name, plain(column) if _is_small(column) else cells(column))
             for name, column in zip(table.column_names, table.columns, strict=True)
@@ -179,10 +178,8 @@ def rows_as_fields(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def object_field(name: str, value: Any) -> Any:
-    """Convert `attributes`, `measured` or `plan` of `rows_as_fields` to an object; other values stay as they are.
-
-    Raises:
-        EventError: it is too long (bad-value).
+    """Convert `attributes`, `measured` or `plan` of `rows_as_fields` to an object. EventError: it is too long
+    (bad-value).
     """
     if isinstance(value, str):
         check_object_bytes(name, len(value))

@@ -54,11 +54,7 @@ _decoder = msgspec.json.Decoder(Fields)
 
 
 def parse(text: bytes) -> msgspec.Struct:
-    """Return the known fields of a JSON text.
-
-    Raises:
-        EventError: not-json, not-an-object, or bad-value (a number beyond 64 bits).
-    """
+    """Return the known fields of a JSON text. EventError: not-json, not-an-object, or bad-value (beyond 64 bits)."""
     try:
         return _decoder.decode(text)
     except msgspec.ValidationError as error:
@@ -70,7 +66,6 @@ def parse(text: bytes) -> msgspec.Struct:
 
 
 def _unreadable(text: bytes, problem: str) -> EventError:
-    """Return the error for a text that msgspec cannot read as an event."""
     try:
         value = msgspec.json.decode(text)
     except msgspec.ValidationError:

@@ -78,11 +78,7 @@ def too_many_lines(values: pa.LargeBinaryArray, limit: int) -> dict[int, int]:
 
 
 def lines(values: pa.LargeBinaryArray, skipped: Sequence[int] = ()) -> Spans:
-    """Return the lines of all values without line ends (LF or CR LF) and without blank lines.
-
-    Args:
-        skipped: indexes of values that are treated as empty.
-    """
+    """Return the lines of all values without line ends (LF or CR LF), blank lines and the values at `skipped`."""
     whole = whole_values(values)
     for value in skipped:
         whole.ends[value] = whole.starts[value]

@@ -103,10 +103,7 @@ _MAX_INTERVAL_US = 366 * 86_400 * 1_000_000
 
 
 class AmqsevtFeed(Feed):
-    """Reader of event messages.
-
-    It remembers which queues each open unit of work has touched, and of each stream the object that has not ended.
-    """
+    """Reader of event messages, with the queues of open units of work, and by stream the object that has not ended."""
 
     reads = "JSON of amqsevt"
     is_json = True
@@ -281,9 +278,8 @@ def _queue_manager(message: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 
 def _flows(qmgr: str, queue: str, interval: tuple[int, int], item: Mapping[str, Any]) -> Flows:
-    """Return the counts of a queue.
-
-    Messages that were purged go like expired ones, the oldest first: when in the interval they went is not known.
+    """Return the counts of a queue. When purged messages went is not known: they go like expired ones, the oldest
+    first.
     """
     puts, put1s, sizes = _pair(item, "puts"), _pair(item, "put1s"), _pair(item, "putbytes")
     counts = [puts[0] + put1s[0], puts[1] + put1s[1]]

@@ -127,7 +127,6 @@ class ConsoleReader:
     _changed: list[Message] = field(default_factory=list)  # by the last line
 
     def __post_init__(self) -> None:
-        """Set the clock to the first day."""
         self._clock = _Clock(self.first_day or _EPOCH.date(), self.zone, is_day_known=self.first_day is not None)
 
     @property
@@ -148,10 +147,8 @@ class ConsoleReader:
     def read(
         self, lines: Iterable[Line], page: Page, place: str, time: int | None = None
     ) -> Iterator[Message | Complaint]:
-        """Yield the messages that are whole with some lines, and what is wrong with their times.
-
-        Args:
-            time: that of their wrapping, for lines without one, microseconds since 1970; None: it has none.
+        """Yield the messages that are whole with some lines, and what is wrong with their times. `time`: that of the
+        wrapping, for lines without one, microseconds since 1970; None: it has none.
         """
         self._page, self._place = page, place
         self._clock.begin_page(place, page.time if time is None else time)
@@ -182,7 +179,6 @@ class ConsoleReader:
         yield from self._clock.wrong()
 
     def _ended(self, is_whole: Callable[[Message], bool]) -> Iterator[Message]:
-        """Yield the messages that the last line has ended."""
         for message in self._changed:
             is_left = message is not self._current and message.number is None
             if not message.is_released and (is_left or message.has_end or is_whole(message)):
@@ -200,7 +196,6 @@ class ConsoleReader:
         return message
 
     def _take(self, line: Line) -> None:
-        """Take a line."""
         day = _DAY.search(line.text[:_MAX_DAY_LINE])
         if day is not None:
             self.outside += 1
@@ -239,7 +234,6 @@ class ConsoleReader:
             message.is_numbered = True
 
     def _take_text(self, line: Line) -> None:
-        """Take a line without a time."""
         response = _RESPONSE.match(line.text)
         text = line.text if response is None else response[2]
         match = _MESSAGE.match(text.lstrip())
@@ -273,7 +267,6 @@ class ConsoleReader:
         return names[0] if len(names) == 1 and "MQSC" in words else None
 
     def _take_further(self, line: Line, text: str) -> None:
-        """Take a line that may be a further one of a message."""
         more = _FLAGGED_NUMBER.match(text) or _NUMBERED.match(text)
         numbered = None if more is None else self._numbered.get(more[1])
         current = self._current
@@ -322,7 +315,6 @@ class ConsoleReader:
             del self._numbered[next(iter(self._numbered))]
 
     def _join(self, number: str, text: str, line: Line) -> None:
-        """Add a line to the message of its number."""
         message = self._numbered.get(number)
         if message is None:
             self._note_unjoined(line)
@@ -457,7 +449,6 @@ class _Clock:
         self.place, self.page_time = place, time_us
 
     def begin_day(self, line: int, day: str, month: str, year: str) -> None:
-        """Begin a day that a line names."""
         text = f"{day} {month} {year}"
         try:
             named = date(int(year), _MONTHS[month], int(day))
@@ -480,7 +471,6 @@ class _Clock:
         self.day, self._last, self.now, self.is_day_known = moment.date(), moment, self._as_us(moment), True
 
     def time_of(self, line: int, wrapped: _Wrapped) -> int | None:
-        """Return the time of a line; None: not a time of day."""
         hour, minute, second = (int(wrapped.clock[start : start + 2]) for start in (0, 3, 6))
         if hour > 23 or minute > 59 or second > 59:
             return None

@@ -95,12 +95,7 @@ def _sentence(key: _Share, spans: int, counts: int) -> str:
 
 
 class LiveCoverage:
-    """Shares of the calls on each queue that spans show, and the scaling by them.
-
-    Args:
-        estate: the estate.
-        known: (spans, counts) by store, queue and operation, as `known` was when an earlier process ended.
-    """
+    """Shares of the calls on each queue that spans show, and the scaling by them; begins with `known` ones."""
 
     def __init__(self, estate: Estate, known: dict[str, tuple[int, int]] | None = None) -> None:
         self._spans = SpanCoverage(estate)

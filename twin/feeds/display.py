@@ -446,10 +446,7 @@ class DisplayFeed(Feed):
             yield from self._take_counts(qmgr, time, store, measured, place)
 
     def _active_policy(self, message: Message, _qmgr: str, _time: int, _place: str) -> Iterator[Item]:
-        """Take the active CFRM policy of D XCF,POLICY.
-
-        [IBM: z/OS MVS System Messages, IXC364I]
-        """
+        """Take the active CFRM policy of D XCF,POLICY [IBM: z/OS MVS System Messages, IXC364I]."""
         kind = ""
         for line in message.body:
             word, _, value = (part.strip() for part in line.partition(":"))

@@ -60,14 +60,9 @@ def look_at(
     groups: Mapping[str, Iterable[str]] = NO_GROUPS,
     answers: Sequence[Page] = (),
 ) -> Intake:
-    """Return the intake of feeds that have read files and answers only for what they show of an estate.
-
-    Args:
-        files: format, path, and of CFRM the policy to take or "" (`twin.feeds.site.SiteFile`); CFRM policies come
-            last, when the groups are known.
-
-    Raises:
-        UsageError: there is no such format, or a file cannot be read.
+    """Return the intake of feeds that have read files and answers only for what they show of an estate. `files`:
+    format, path, and the policy to take of CFRM, or "" (`SiteFile`); CFRM comes last, when groups are known.
+    UsageError: there is no such format, or a file cannot be read.
     """
     intake = Intake()
     _add_groups(intake.facts, groups, estate)
@@ -117,13 +112,8 @@ def is_empty(estate_facts: EstateFacts, estate: Estate | None = None) -> bool:
 
 
 def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
-    """Take the structures and coupling facilities of a CFRM policy.
-
-    Args:
-        policy: the one to take; None: the active one that a DISPLAY has shown, or the only one.
-
-    Raises:
-        UsageError: it cannot be read, or has several policies and none of them was chosen.
+    """Take the structures and coupling facilities of a CFRM policy; None: the active one that a DISPLAY has shown, or
+    the only one. UsageError: it cannot be read, or has several policies and none of them was chosen.
     """
     policies = Policies()
     for page in read_pages([path], intake.complain):
@@ -275,11 +265,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def unverified(estate_facts: EstateFacts, *, is_loaded: bool = False) -> Iterator[str]:
-    """Yield a warning per capacity that sources disagree about, or that nothing has shown.
-
-    Args:
-        is_loaded: without those that the estate's own warnings repeat once it is loaded.
-    """
+    """Yield a warning per capacity that sources dispute or nothing has shown, without those of a loaded estate."""
     for section, key, name, before, after in estate_facts.conflicts:
         if _is_growth(estate_facts, key, name, before, after):
             continue

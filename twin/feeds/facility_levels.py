@@ -24,11 +24,7 @@ class FacilityLevels:
     """Measurements of structures by their z/OS names, and of their coupling facilities."""
 
     def __init__(self, intake: Intake, source: str) -> None:
-        """Begin without any.
-
-        Args:
-            source: the data, such as "SMF 74".
-        """
+        """Begin without any. `source`: the data, such as "SMF 74"."""
         self._intake = intake
         self._source = source
         self._stores = structures_by_policy_name(intake.estate)
@@ -119,7 +115,6 @@ class FacilityLevels:
 
 
 def _structure(own: StructureRequests, scm: StructureScm | None) -> tuple[Measured, dict[str, Any]]:
-    """Return the levels of a structure, and its attributes."""
     measured: Measured = {"ents_max": own.entries_max, "ents_used": own.entries}
     facts: dict[str, Any] = {}
     if own.is_sound:

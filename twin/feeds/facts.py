@@ -52,13 +52,7 @@ class EstateFacts:
     _keys: dict[str, list[str]] = field(default_factory=dict, repr=False)  # of the objects of a section
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
-        """Keep facts about an object.
-
-        Args:
-            section: section of the estate file, such as "structure".
-            key: key in it, such as "QSG1/APP1".
-            attributes: attributes as in the estate file; None is absent.
-        """
+        """Keep facts about an object of a section and key of the estate file. An attribute that is None is absent."""
         if section in _OF_QUEUES and is_dynamic(key):
             return
         if (section, key) not in self.objects:
@@ -107,20 +101,11 @@ class EstateFacts:
             yield key, self.objects[section, key]
 
     def line_for(
-        self,
-        qmgr: str,
-        queue: str | None,
-        store: str | None,
-        platform: str | None = None,
-        group: str | None = None,
+        self, qmgr: str, queue: str | None, store: str | None, platform: str | None = None, group: str | None = None
     ) -> str:
-        """Return the lines of an estate file, joined by blanks, that would take events of a name.
-
-        Args:
-            qmgr: queue manager; "" if it is not known.
-            queue: its name; None: it is a store's, or that of the queue manager.
-            platform: platform of the queue manager, as in the estate; None: as it was seen.
-            group: queue-sharing group of the queue manager, as in the estate; None: as it was seen.
+        """Return the lines of an estate file, joined by blanks, that would take events of a name. `qmgr` is "" if not
+        known; without `queue` it is a store's name, or the queue manager's; `platform` and `group` None: as they were
+        seen.
         """
         if queue is None:
             return self._store_line(qmgr, store)

@@ -83,16 +83,10 @@ def import_files(
     resync: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Intake:
-    """Convert files to a recording, in order of time. Return what was seen, covered and wrong.
-
-    Args:
-        recording: file to write. Its previous content stays on failure, and if there is no event.
-        estate: the estate; events of names that it lacks are not written there.
-        aside: recording of the events of unknown names; None: they are only counted.
-        counts: recording of statistics, which adds the puts and gets that spans do not show (`twin.feeds.coverage`).
-
-    Raises:
-        UsageError: there is no such format, a file cannot be read, or a recording cannot be written.
+    """Convert files to a recording, in order of time. Return what was seen, covered and wrong. Events of names that the
+    estate lacks go to the recording `aside`, or are only counted. `counts`: a recording of statistics, which adds the
+    puts and gets that spans do not show (`twin.feeds.coverage`). Without any event, or on failure, the previous content
+    of `recording` stays. UsageError: there is no such format, a file cannot be read, or a recording cannot be written.
     """
     intake = Intake(estate, resync=resync)
     feed = make_feed(name, intake, options)
@@ -147,11 +141,7 @@ def _guarded(items: Iterable[Item], place: str) -> Iterator[Item]:
 
 
 def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
-    """Yield what a page holds. Its lines or objects count for an input.
-
-    Args:
-        source: name of the input: a file, or a topic or server of many pages.
-    """
+    """Yield what a page holds; its lines or objects count for the input `source`: a file, a topic or a server."""
     before, options = feed.object_count, feed.options
     feed.intake.begin_input(source)
     feed.options = options.of_input(page.name)
@@ -184,12 +174,7 @@ def _note_excerpt(intake: Intake, page: Page) -> None:
 
 def with_counts(events: Iterable[Event], counts: Path, intake: Intake, estate: Estate) -> Iterator[Event]:
     """Yield events of spans, then those of statistics without what spans show; the shares go to `Intake.notes`.
-
-    Args:
-        counts: recording of events from statistics; it is read twice.
-
-    Raises:
-        UsageError: the recording cannot be read.
+    `counts`: a recording, read twice. UsageError: the recording cannot be read.
     """
     coverage = SpanCoverage(estate)
     for event in events:
@@ -264,10 +249,7 @@ def read_pages(
     """Yield a page per file; `time` is the time of its last change.
 
     A mapped file that somebody cuts ends the process by a signal. So the content is read at once, that of a large one
-    into a file without a name, which is mapped.
-
-    Raises:
-        UsageError: a file is missing or cannot be read.
+    into a file without a name, which is mapped. UsageError: a file is missing or cannot be read.
     """
     for path in map(Path, paths):
         try:
@@ -311,11 +293,7 @@ def sort_key(event: Event) -> _Key:
 
 
 def sort_events(events: Iterable[Event], run_events: int = RUN_EVENTS) -> Iterator[Event]:
-    """Yield events by time; those of one time and rank in the order they came.
-
-    Args:
-        run_events: number of events in memory; more of them go to temporary files.
-    """
+    """Yield events by time, those of one time and rank as they came; beyond `run_events` in temporary files."""
     files: list[IO[bytes]] = []
     run: list[Event] = []
     try:
@@ -350,11 +328,7 @@ def _read(file: IO[bytes]) -> Iterator[Event]:
 
 
 def describe_file(data: bytes | mmap.mmap) -> str:
-    """Return what a file looks like, and what to do with it where that is known.
-
-    Args:
-        data: the whole file; its beginning decides.
-    """
+    """Return what a file looks like by its beginning, and what to do with it where that is known."""
     head = bytes(data[:_HEAD_BYTES])
     if not head:
         return "an empty file"
@@ -363,7 +337,8 @@ def describe_file(data: bytes | mmap.mmap) -> str:
             return words
     if head[2:8] == _XMIT:
         return "a file of TSO TRANSMIT: RECEIVE it first"
-    return _smf_of(head) or _text_of(head, data) or _translated(head) or f"binary data that begins with {_hex(head)}"
+    known = _smf_of(head) or _text_of(head, data) or _translated(head)
+    return known or f"binary data that begins with {head[:8].hex(' ')}"
 
 
 def _smf_of(head: bytes) -> str | None:
@@ -404,7 +379,3 @@ def _text_of(head: bytes, data: bytes | mmap.mmap) -> str | None:
         return "HTML or XML"
     begin = f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
     return next((words for program, words in _PROGRAMS if program.search(text)), begin)
-
-
-def _hex(head: bytes) -> str:
-    return head[:8].hex(" ")

@@ -209,15 +209,10 @@ class _Kind:
 
 
 class Soundness:
-    """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets.
-
-    Attributes:
-        calls: number of single calls, by PUT and GET.
-    """
+    """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets."""
 
     def __init__(self) -> None:
-        """Begin without objects."""
-        self.calls: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()  # number of single calls, by PUT and GET
         self._kinds: dict[str, _Kind] = {}
         self._known: set[tuple[str, str]] = set()
 
@@ -288,7 +283,6 @@ class Intake:
     _sources: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Prepare the heartbeats of idle stores."""
         self.idle = IdleStores(self.estate)
 
     def complain(self, code: str, place: str, text: str, *, number: int = 1) -> None:
@@ -361,11 +355,7 @@ class Intake:
         peak_error: int = 0,
         length_error: int = 0,
     ) -> None:
-        """Report that a source has told what happened in an interval.
-
-        Args:
-            source: data, such as "QQST".
-        """
+        """Report that a source, such as "QQST", has told what happened in an interval."""
         start, end = interval
         if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
             name = DYNAMIC_QUEUES
@@ -412,11 +402,7 @@ class Intake:
     def sift(
         self, items: Iterable[Item], aside: Callable[[Event], None] | None = None, *, is_end: bool = False
     ) -> Iterator[Event]:
-        """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
-
-        Args:
-            is_end: True if they are the last ones.
-        """
+        """Yield the events that the estate can take, and the heartbeats of idle stores, in no order of time."""
         for event in self.account(items):
             error = _wrong(event)
             if error is not None:
@@ -454,12 +440,7 @@ class Intake:
         return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
 
     def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
-        """Count a name that the estate lacks. Dynamic queues and those of the system are passed over.
-
-        Args:
-            qmgr: queue manager; "" if the data name none.
-            queue: its name; None: it is a store's, or that of the queue manager.
-        """
+        """Count a name that the estate lacks, but for dynamic queues and those of the system. `qmgr` "": not known."""
         if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
             self._note_passed(PassedOver(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
             return
@@ -516,7 +497,6 @@ def with_resync(event: Event) -> Event:
 
 
 def _wrong(event: Event) -> EventError | None:
-    """Return the error of an event that no twin would take."""
     values: Mapping[str, object] = event
     try:
         for name in _CHECKED:

@@ -70,10 +70,8 @@ def slices_of(start: int, end: int, slice_s: float) -> int:
 
 
 def spread(total: int, slices: int, *, is_early: bool = False) -> list[int]:
-    """Return the share of each slice of a total, as even as integers can be.
-
-    Args:
-        is_early: round up the sum to the end of each slice instead of down: so puts come before their gets.
+    """Return the share of each slice of a total, as even as integers can be. `is_early` rounds up the sum to the end of
+    each slice instead of down: so puts come before their gets.
     """
     ends = [(total * i + (slices - 1 if is_early else 0)) // slices for i in range(slices + 1)]
     return [after - before for before, after in pairwise(ends)]
@@ -102,11 +100,7 @@ def implausible(flows: Flows) -> str | None:
 
 
 def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
-    """Return the puts without those that were rolled back, taken evenly from all that were stored.
-
-    Args:
-        rolled_back: number of puts rolled back; their persistence and length are not reported.
-    """
+    """Return the puts without those rolled back, taken evenly from all that were stored: their kind is not reported."""
     puts = tuple(puts)
     stored = sum(group.count for group in puts if not group.direct)
     left = max(0, stored - rolled_back)
@@ -127,12 +121,7 @@ def backed_out_later(puts: Iterable[Puts], rolled_back: int) -> int:
 
 
 def events_of(flows: Flows, slice_s: float) -> Iterator[Event]:
-    """Yield the events of an interval in order of time.
-
-    Args:
-        flows: counts of a queue; negative counts are 0.
-        slice_s: length of a slice, seconds.
-    """
+    """Yield the events of an interval in order of time; negative counts are 0."""
     slices = slices_of(flows.start, flows.end, slice_s)
     parts: list[tuple[list[int], Event]] = []
     for puts in flows.puts:
@@ -182,11 +171,7 @@ class _Interval:
 
 
 class IdleStores:
-    """The stores of which counts were read, by queue manager.
-
-    Args:
-        estate: assigns queues to stores; None: there are no stores, and no heartbeats.
-    """
+    """The stores of which counts were read, by queue manager. Without an estate there are none, and no heartbeats."""
 
     def __init__(self, estate: Estate | None) -> None:
         self._estate = estate
@@ -198,10 +183,7 @@ class IdleStores:
         """Report that the counts of a queue in an interval were read.
 
         All counts of a queue manager that end together are an interval. It is complete when those of a later one come.
-
-        Args:
-            queue: its queue; one that the estate lacks is ignored.
-            has_events: True if there is an event of the queue in the interval.
+        A queue that the estate lacks is ignored.
         """
         if self._estate is None:
             return
@@ -225,11 +207,7 @@ class IdleStores:
         self._due += [{"time": interval.end, "qmgr": qmgr, "op": "HEARTBEAT", "store": store} for store in idle]
 
     def heartbeats(self, *, is_end: bool = False) -> Iterator[Event]:
-        """Yield the heartbeats that are due since the last call.
-
-        Args:
-            is_end: True at the end of the input: the intervals that were read last are complete too.
-        """
+        """Yield the heartbeats due since the last call; at the end of input the last intervals are complete, too."""
         if is_end:
             for qmgr, interval in self._intervals.items():
                 self._close(qmgr, interval)

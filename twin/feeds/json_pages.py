@@ -32,15 +32,10 @@ def json_objects(page: Page) -> Iterator[tuple[dict[str, Any], str] | Complaint]
 
 
 class JsonText:
-    """A text of JSON objects that comes in pieces, cut anywhere, and at most one of its objects in memory.
-
-    Attributes:
-        begun_in: name of the piece in which an object begins that has not ended; "": there is none.
-    """
+    """A text of JSON objects that comes in pieces, cut anywhere, and at most one of its objects in memory."""
 
     def __init__(self) -> None:
-        """Begin a text."""
-        self.begun_in = ""
+        self.begun_in = ""  # name of the piece in which an object begins that has not ended; "": there is none
         self._data: bytearray | bytes | mmap.mmap = b""
         self._first = self._last = (0, "")  # byte and name of the piece with the open object, and of the last one
         self._depth = self._start = self._scanned = 0  # brackets, and bytes: of the open object, that are scanned
@@ -84,10 +79,7 @@ class JsonText:
             self.begun_in, self._data = "", b""
 
     def _append(self, name: str, data: bytes | mmap.mmap) -> None:
-        """Add a piece.
-
-        Where one ends within quotation marks and the next begins with a brace, the end of the first is missing.
-        """
+        """Add a piece. Where one ends within quotation marks and the next begins with a brace, an end is missing."""
         if not self._depth:
             self._data, self._start, self._scanned = data, 0, 0
             self._first = self._last = (0, name)

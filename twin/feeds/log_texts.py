@@ -61,7 +61,6 @@ def texts_of(page: Page) -> Iterator[Text]:
 
 
 def _texts(document: bytes, place: str) -> Iterator[Text]:
-    """Yield the texts that a document wraps."""
     try:
         value = json.loads(document)
     except (ValueError, RecursionError):
@@ -74,11 +73,7 @@ def _texts(document: bytes, place: str) -> Iterator[Text]:
 
 
 def _records(value: Any, place: str, time: int | None = None, depth: int = 0) -> Iterator[Text]:
-    """Yield the texts of the records of forwarders in a value.
-
-    Args:
-        time: time of the record around it, microseconds since 1970; None: it has none.
-    """
+    """Yield the texts of the records of forwarders in a value; `time`: of the record around, microseconds, or None."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
@@ -115,7 +110,6 @@ def _is_text(value: Any) -> bool:
 
 
 def _forwarded(record: dict[str, Any], place: str) -> Text | None:
-    """Return the text of a record of a forwarder, or None."""
     message = next((record[key] for key in MESSAGE_KEYS if isinstance(record.get(key), str)), None)
     if message is None:
         return None

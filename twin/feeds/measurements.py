@@ -38,24 +38,16 @@ class QueueStatus(TypedDict, total=False):
 
 
 class Measurements:
-    """Measurements and states of queues of one page, or of the pages of a round.
-
-    Args:
-        intake: intake of the feed; its estate assigns queues to stores.
-
-    Attributes:
-        is_timeless: True while answers have the time of their text, for lack of their own: then two that differ are two
-            measurements, in their order.
-        twice: stores that were measured again at such a time.
-        free_bytes: free space of the file system with the queue files, by queue manager, as it was shown last.
-    """
+    """Measurements and states of queues of one page, or of the pages of a round, by the estate of the intake."""
 
     def __init__(self, intake: Intake) -> None:
+        # True while answers have the time of their text, for lack of their own: then two that differ are two
+        # measurements, in their order
         self.is_timeless = False
-        self.twice: set[str] = set()
+        self.twice: set[str] = set()  # stores that were measured again at such a time
         self._intake = intake
         self._latest: dict[tuple[str, str], dict[str, tuple[int, QueueStatus]]] = {}  # by store and queue, and member
-        self.free_bytes: dict[str, int] = {}
+        self.free_bytes: dict[str, int] = {}  # free space of the file system with the queue files, by queue manager
         self._measured: dict[_Key, Measured] = {}
         self._statuses: dict[_Key, dict[str, QueueStatus]] = {}  # by queue
         self._status_count = 0
@@ -71,11 +63,7 @@ class Measurements:
         return {qmgr for _, qmgr, _ in self._statuses}
 
     def add(self, qmgr: str, time: int, store: str, measured: Measured) -> None:
-        """Add fields to the measurement of a store.
-
-        Args:
-            measured: fields; those of data sets are added to others of the store.
-        """
+        """Add fields to the measurement of a store."""
         key = (time, qmgr, store)
         while self.is_timeless and _differ(self._measured.get(key, {}), measured):
             self.twice.add(store)
@@ -84,11 +72,7 @@ class Measurements:
             _merge(self._measured.setdefault(key, {}), measured)
 
     def add_status(self, qmgr: str, time: int, queue: str, status: QueueStatus, *, is_own: bool = False) -> None:
-        """Add the state of a queue; one that the estate lacks is counted as unknown. Arguments as of `add`.
-
-        Args:
-            is_own: True if the queue is a store of its own, whose depth is measured by `add`.
-        """
+        """Add the state of a queue, or count it as unknown. `is_own`: it is a store, its depth is measured by `add`."""
         estate = self._intake.estate
         if estate is None or (is_own and "has_facts" not in status):
             return
@@ -129,13 +113,10 @@ class Measurements:
     def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
 
-        The depths of queues are the messages of a store if each of its queues was shown.
-
-        Args:
-            is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise those of
-                one time are, and the handles of other members are as of their last answers.
-            is_end: False if more of the latest answers may come: what they show of queues waits until all queues of the
-                store were shown.
+        The depths of queues are the messages of a store if each of its queues was shown. In a round all answers about a
+        store are one measurement, of the time of the latest; otherwise those of one time are, and the handles of other
+        members are as of their last answers. Before the end what is shown of queues waits until all queues of the store
+        were shown.
         """
         waiting = {} if is_end else self._waiting()
         for key in waiting:
@@ -157,11 +138,7 @@ class Measurements:
         }
 
     def _events_of(self, keys: list[_Key], *, is_round: bool) -> Iterator[Event]:
-        """Yield the measurement that answers about one store are, and further ones of its other queues.
-
-        Args:
-            is_round: as of `events`.
-        """
+        """Yield the measurement that answers about one store are, and further ones of its other queues."""
         estate, store = self._intake.estate, keys[0][2]
         config = None if estate is None else estate.stores.get(store)
         measured: Measured = {}
@@ -212,11 +189,7 @@ class Measurements:
 def measures_of(
     base: Event, facts: Mapping[str, Mapping[str, QueueStatus]], members: Iterable[str], measured: Measured
 ) -> Iterator[Event]:
-    """Yield the measurement of a store with the facts of its queues, and further ones of more than `MAX_QUEUES`.
-
-    Args:
-        base: its fields beside `measured`.
-    """
+    """Yield the measurement of a store with the facts of its queues, and further ones of more than `MAX_QUEUES`."""
     ordered = sorted(facts)
     for start in range(0, max(1, len(ordered)), MAX_QUEUES):
         names = ordered[start : start + MAX_QUEUES]
@@ -230,11 +203,7 @@ def measures_of(
 
 
 def note_unknown_queue(intake: Intake, qmgr: str, time: int, queue: str) -> None:
-    """Count a queue that the estate lacks; a shared queue counts once, for the first member of its group.
-
-    Args:
-        intake: intake of the feed; without an estate no name is unknown.
-    """
+    """Count a queue that the estate lacks; a shared one once, for the first member. Without estate none is unknown."""
     group = intake.group_of(qmgr)
     if intake.estate is None:
         return
@@ -270,10 +239,7 @@ def _depth(statuses: Mapping[str, QueueStatus]) -> int | None:
 
 
 def _queue_measured(queue: str, statuses: Mapping[str, QueueStatus], members: Iterable[str]) -> QueueMeasured:
-    """Return the facts of a queue over the queue managers that have answered.
-
-    Without the answer of a member a sum of 0 is not known.
-    """
+    """Return the facts of a queue over all that have answered; with a member missing, a sum of 0 is not known."""
     facts: dict[str, Any] = {"name": queue}
     depth = _depth(statuses)
     if depth is not None:

@@ -69,11 +69,7 @@ PERSISTENT = ("mqput_persistent_message_count", "mqput1_persistent_message_count
 NONPERSISTENT = ("mqput_non_persistent_message_count", "mqput1_non_persistent_message_count")
 _DESTRUCTIVE = ("destructive_mqget_non_persistent_message_count", "destructive_mqget_persistent_message_count")
 _STATISTICS_BYTES = ("put_non_persistent_message_bytes_count", "put_persistent_message_bytes_count")
-PUTS: Names = (
-    ("mqput_mqput1_count",),
-    ("mqput_message_count", "mqput1_message_count"),
-    (*NONPERSISTENT, *PERSISTENT),
-)
+PUTS: Names = (("mqput_mqput1_count",), ("mqput_message_count", "mqput1_message_count"), (*NONPERSISTENT, *PERSISTENT))
 PUT_BYTES: Names = (("mqput_bytes",), ("put_message_bytes_count",), _STATISTICS_BYTES)
 GETS: Names = (_DESTRUCTIVE, ("destructive_mqget_message_count",), ("mqget_count",))
 EXPIRED: Names = (("expired_messages",), ("expired_message_count", "purged_message_count"), ("expired_message_count",))
@@ -188,13 +184,7 @@ class _Poll:
 
 
 class MetricEvents:
-    """Events of what was collected again and again. It keeps the time and the counters of each object.
-
-    Args:
-        feed: reader of the source.
-        source: name in tables of coverage.
-        may_repeat: True if the source may write the values of an earlier collection again.
-    """
+    """Events of what was collected again and again; `may_repeat`: the source may write earlier values again."""
 
     def __init__(self, feed: Feed, source: str, *, may_repeat: bool = True) -> None:
         self._source = source
@@ -438,7 +428,4 @@ def _by_persistence(count: int, size: int, persistent: int | None, nonpersistent
         return (Puts(count=count, bytes=size),)
     first = count * persistent // counted
     first_bytes = size * first // count if count else 0
-    return (
-        Puts(count=first, bytes=first_bytes, persistent=True),
-        Puts(count=count - first, bytes=size - first_bytes),
-    )
+    return (Puts(count=first, bytes=first_bytes, persistent=True), Puts(count=count - first, bytes=size - first_bytes))

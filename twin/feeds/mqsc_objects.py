@@ -79,21 +79,13 @@ class Definition(NamedTuple):
 
 
 class MqscObjects:
-    """Objects of one page, or of the pages of a round.
-
-    Args:
-        feed: makes the complaints, and has the zone of local times.
-
-    Attributes:
-        measurements: those that the objects show.
-        definitions: those of a round; None: nothing compares them with the estate.
-    """
+    """Objects of one page, or of the pages of a round."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._intake = feed.intake
-        self.measurements = Measurements(feed.intake)
-        self.definitions: list[Definition] | None = None
+        self.measurements = Measurements(feed.intake)  # those that the objects show
+        self.definitions: list[Definition] | None = None  # of a round; None: nothing compares them with the estate
 
     def take(self, qmgr: str, time: int, fields: Mapping[str, str], place: str) -> Iterator[Item]:
         """Take an object; yield what is wrong or passed over."""

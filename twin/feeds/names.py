@@ -71,11 +71,7 @@ def member_of(estate: Estate | None, store: str) -> str | None:
 
 
 def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
-    """Return a queue manager that may report a store, for data of z/OS that name none or another one.
-
-    Args:
-        qmgr: the queue manager that the data are of; "" if they name none.
-    """
+    """Return a queue manager that may report a store, for data of z/OS that name none (`qmgr` "") or another one."""
     config = estate.stores.get(store) if estate is not None else None
     return qmgr if config is None or qmgr in config.queue_managers else min(config.queue_managers, default=qmgr)
 
@@ -144,11 +140,9 @@ def is_no_message_id(text: str) -> bool:
 
 
 def message_id(value: str | bytes) -> str | None:
-    """Return a message id as events have it; None for MQMI_NONE and for anything else than a message id.
-
-    Args:
-        value: 24 bytes, 48 hexadecimal digits with or without `ID:`, or 32 characters of Base64; text in quotes
-            likewise. Raw bytes that were decoded with `surrogateescape` are bytes again.
+    """Return a message id as events have it; None for MQMI_NONE and for anything else than a message id. `value`: 24
+    bytes, 48 hexadecimal digits with or without `ID:`, or 32 characters of Base64; text in quotes likewise. Raw bytes
+    that were decoded with `surrogateescape` are bytes again.
     """
     raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
     if len(raw) != ID_BYTES:

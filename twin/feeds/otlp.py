@@ -62,12 +62,7 @@ class LeftOutError(ValueError):
 
 
 class SpanEvents:
-    """Conversion of single calls to events.
-
-    Args:
-        estate: knows the queue managers of queues; None: only spans that name theirs are taken, or as the options say.
-        options: options of the feed.
-    """
+    """Conversion of single calls to events. Without an estate spans name their queue manager, or the options do."""
 
     def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
         self._options = options
@@ -85,10 +80,8 @@ class SpanEvents:
     def event(self, call: Call) -> Event:
         """Return the event of a call, on the queue that stores the message.
 
-        A PUT whose span has no size has no `length`.
-
-        Raises:
-            LeftOutError: the call is another emitter's, or its queue manager is not known.
+        A PUT whose span has no size has no `length`. LeftOutError: the call is another emitter's, or its queue manager
+        is not known.
         """
         if call.emitter != self._options.emitter:
             raise LeftOutError(
@@ -153,7 +146,6 @@ class SpanEvents:
         return queue in self._by_queue
 
     def _has(self, qmgr: str, queue: str) -> bool:
-        """Return True if the estate has this queue of a queue manager."""
         return self._estate is not None and (qmgr, queue) in self._estate.queue_routes
 
     def _is_renamed(self, qmgr: str, queue: str) -> bool:
@@ -344,19 +336,11 @@ class _Memory(msgspec.Struct, array_like=True):
 
 
 class SpanOrder:
-    """Events of spans from one or more queues that are waiting, and the spans that came before.
-
-    Attributes:
-        latest: microseconds, of all spans.
-        passed: microseconds; no event up to here is held.
-    """
+    """Events of spans from one or more queues that are waiting, and the spans that came before."""
 
     def __init__(self, late_s: float, length: int | None, max_keys: int = MAX_KEYS) -> None:
-        """Start without spans.
-
-        Args:
-            late_s: seconds by which a span may come later than younger ones.
-            length: bytes of a message whose size its span does not have; None: the mean of the queue.
+        """Start without spans. Those that come `late_s` after younger ones are too late; without a `length` in bytes, a
+        message whose span has no size gets the mean of its queue.
         """
         self._late_us = round(late_s * 1e6)
         self._late_s = late_s
@@ -366,8 +350,8 @@ class SpanOrder:
         self._held: list[_Held] = []
         self._means: dict[str, list[int]] = {}
         self._number = 0
-        self.latest = 0
-        self.passed = 0
+        self.latest = 0  # microseconds, of all spans
+        self.passed = 0  # microseconds; no event up to here is held
 
     @property
     def held(self) -> int:
@@ -375,13 +359,8 @@ class SpanOrder:
         return len(self._held)
 
     def add(self, key: bytes, event: Event, complain: Complain) -> Event | None:
-        """Take the event of a span; a PUT without a length gets one.
-
-        Args:
-            complain: takes what is wrong: `duplicate`, `no-size`, `ahead`, `late`.
-
-        Returns:
-            The event, if it is not to be held; else None.
+        """Return the event of a span if it is not to be held, else None; a PUT without a length gets one. `complain`
+        takes what is wrong: `duplicate`, `no-size`, `ahead`, `late`.
         """
         short = blake2b(key, digest_size=_KEY_BYTES).digest()
         if short in self._keys:

@@ -219,15 +219,11 @@ class Asked(NamedTuple):
 
 
 class Server(NamedTuple):
-    """How a format is asked for by HTTP.
+    """How a format is asked for by HTTP."""
 
-    Attributes:
-        interval_s: seconds between two requests, without a choice of the user; of COMMANDS at least.
-        requests: module of this package, and function, which takes `Asked` and returns what to ask: (address, content
-            type) of the next requests, given start and end of the time since the last ones, microseconds; or COMMANDS.
-    """
-
-    interval_s: float = _MISSING
+    interval_s: float = _MISSING  # seconds between two requests, without a choice of the user; of COMMANDS at least
+    # module of this package, and function, which takes `Asked` and returns what to ask: (address, content type) of the
+    # next requests, given start and end of the time since the last ones, microseconds; or COMMANDS
     requests: str = _MISSING
 
 
@@ -305,11 +301,7 @@ FORMATS: Mapping[str, Format] = {
     "dds": Format("rmf:DdsFeed", (), (LEVELS,), server=Server(60.0, "rmf:dds_requests"), shows=_REPORTS),
     "rmf": Format("rmf_print:RmfFeed", (), (LEVELS,)),
     "m3": Format(
-        "rmf:M3Feed",
-        (),
-        (),
-        server=Server(60.0, _METRICS_PAGES),
-        shows={"coupling facility": ("size", "free storage")},
+        "rmf:M3Feed", (), (), server=Server(60.0, _METRICS_PAGES), shows={"coupling facility": ("size", "free storage")}
     ),
     "prometheus": Format(
         "prometheus:PrometheusFeed",

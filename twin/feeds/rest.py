@@ -41,10 +41,8 @@ class Definitions:
         self._intake = feed.intake
 
     def changes(self, definitions: Iterable[Definition]) -> Iterator[Item]:
-        """Yield the ALTERs of changed structures, once until they change again, and complaints about the rest.
-
-        Args:
-            definitions: those of a round; of several of one object the last counts.
+        """Yield the ALTERs of changed structures, once until they change again, and complaints; of an object the last
+        counts.
         """
         if self._intake.estate is None:
             return
@@ -81,13 +79,7 @@ class Definitions:
         self._feed.announced[store] = {
             name: (value, getattr(config, name)) for name, value in (announced | changed).items()
         }
-        yield {
-            "time": definition.time,
-            "qmgr": definition.qmgr,
-            "op": "ALTER",
-            "store": store,
-            "attributes": changed,
-        }
+        yield {"time": definition.time, "qmgr": definition.qmgr, "op": "ALTER", "store": store, "attributes": changed}
 
     def _announced(self, config: Structure) -> dict[str, Any]:
         """Return what was announced of a structure, but for what the estate has otherwise since: the job takes it."""
@@ -280,7 +272,6 @@ def _reason_of(response: Mapping[str, Any]) -> Any:
 
 
 def _texts(response: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a response."""
     texts = response.get("message", response.get("text", ()))
     return [str(text) for text in (texts if isinstance(texts, list) else [texts])] if texts else []
 

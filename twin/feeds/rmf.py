@@ -222,11 +222,8 @@ def _facility_event(
     measured: Measured,
     shares: Mapping[str, Mapping[str, float]],
 ) -> Iterator[Item]:
-    """Yield the measurement of a coupling facility that the estate has a structure on.
-
-    Args:
-        source: report, for its coverage; "": it has no interval.
-        shares: parts of its storage with `used` and `max`, which must not contradict each other.
+    """Yield the measurement of a coupling facility that the estate has a structure on. `source`: report, "": it has no
+    interval; `shares`: parts of its storage, `used` and `max`, which must not contradict each other.
     """
     qmgr = member_of(intake.estate, name)
     if qmgr is None:

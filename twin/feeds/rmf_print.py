@@ -149,7 +149,6 @@ def _words(text: str) -> list[str]:
 
 
 def _begin(lines: list[str]) -> int:
-    """Return where the rows begin."""
     return next((number for number, text in enumerate(lines) if _kind(text)), len(lines))
 
 
@@ -160,7 +159,6 @@ def _kind(text: str) -> str:
 
 
 def _rows(lines: list[str], first: int, name: str) -> Iterator[tuple[str, _Structure]]:
-    """Yield type and row of each structure; the type stands at the first of it only."""
     kind = ""
     for number, text in enumerate(lines):
         words = _words(text)

@@ -68,16 +68,9 @@ _MAX_NAMED = 8
 
 
 class UnknownFileError(UsageError):
-    """A file in which no reader finds anything: others beside it can be read.
-
-    Attributes:
-        path: the file.
-        seen: what it seems to be.
-        instead: what has what is of use, where the file is of MQ or z/OS; "": it is not known to be.
-    """
+    """A file in which no reader finds anything; `seen`: what it seems to be, `instead`: what is of use, or ""."""
 
     def __init__(self, path: Path, seen: str, instead: str, expected: str) -> None:
-        """Make the sentence."""
         self.path, self.seen, self.instead = path, seen, instead
         super().__init__(f"{path}: it looks like {seen}; expected: {instead or expected}")
 
@@ -91,11 +84,7 @@ class SiteFile(NamedTuple):
 
 
 def site_file(format_name: str, file: str) -> SiteFile:
-    """Return a file of a format.
-
-    Args:
-        file: its path; with OWNER= in front, of mqsc and cfrm.
-    """
+    """Return a file of a format; the path has OWNER= in front for mqsc and cfrm."""
     owner, equals, path = file.partition("=")
     if format_name in (MQSC, CFRM) and equals and path and "/" not in owner:
         return SiteFile(format_name, Path(path), owner)
@@ -128,10 +117,7 @@ class SiteRecording(NamedTuple):
 
 def recognise(path: Path, options: FeedOptions) -> SiteFile:
     """Return a file with its format: that whose reader finds most in its beginning. A recording is known by its name.
-
-    Raises:
-        UnknownFileError: no reader finds anything in it.
-        UsageError: it cannot be read.
+    UnknownFileError: no reader finds anything in it. UsageError: it cannot be read.
     """
     for page in read_pages([path]):
         if path.name.endswith(SUFFIXES):
@@ -156,7 +142,6 @@ def recognise(path: Path, options: FeedOptions) -> SiteFile:
 
 
 def _has(pattern: re.Pattern[str], head: bytes) -> bool:
-    """Return True if a line begins with a pattern."""
     return any(pattern.match(line.text) for line in file_lines(head))
 
 
@@ -189,11 +174,7 @@ def see_estate(
     groups: Mapping[str, Sequence[str]],
     answers: Sequence[Page] = (),
 ) -> SiteEstate:
-    """Return the estate that files and answers show.
-
-    Raises:
-        UsageError: a file cannot be read, they show nothing of an estate, or MQSC has no owner.
-    """
+    """Return the estate that files and answers show. UsageError: unreadable, nothing of it, MQSC without owner."""
     readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
     intake = look_at(readable, options, None, groups, answers)
     if answers:
@@ -283,7 +264,6 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _queue_managers(facts: EstateFacts) -> set[str]:
-    """Return the queue managers that were seen."""
     members = (
         own["queue_managers"].value for _, own in facts.section("queue_sharing_group") if "queue_managers" in own
     )
@@ -354,10 +334,8 @@ def record_site(
 ) -> SiteRecording:
     """Write the events of all files into one recording, in order of time. Without any, the previous content stays.
 
-    The twin takes over every measurement of a store of which no file has puts and gets.
-
-    Raises:
-        UsageError: a file cannot be read, or the recording cannot be written.
+    The twin takes over every measurement of a store of which no file has puts and gets. UsageError: a file cannot be
+    read, or the recording cannot be written.
     """
     paths: dict[str, list[Path]] = {}
     for own in files:
@@ -383,7 +361,6 @@ def record_site(
 
 
 def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:
-    """Return the stores of which files have puts or gets."""
     queues = {
         (event["qmgr"], event["queue"]) for path in files for event in recorded(path) if event["op"] in ("PUT", "GET")
     }

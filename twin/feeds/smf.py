@@ -123,7 +123,6 @@ class SmfFeed(Feed):
         self._lpars[record.qmgr] = record.lpar, max(end, record.end)
 
     def _group(self, record: SmfRecord) -> str:
-        """Return the queue-sharing group of a record, or ""."""
         return record.group or self.intake.group_of(record.qmgr) or ""
 
     def _events(self, record: SmfRecord) -> Iterator[Item]:
@@ -323,11 +322,7 @@ class SmfFeed(Feed):
                 count=values.puts_np + values.put1s_np - fast,
                 bytes=values.put_bytes_np + values.put1_bytes_np - fast_bytes,
             ),
-            Puts(
-                count=values.puts_p + values.put1s_p,
-                bytes=values.put_bytes_p + values.put1_bytes_p,
-                persistent=True,
-            ),
+            Puts(count=values.puts_p + values.put1s_p, bytes=values.put_bytes_p + values.put1_bytes_p, persistent=True),
             Puts(count=fast, bytes=fast_bytes, direct=True),
         )
         start, end = yield from self._interval(record)
@@ -384,10 +379,7 @@ class SmfFeed(Feed):
             queue=queue,
             start=start,
             end=end,
-            puts=(
-                Puts(count=nonpersistent, bytes=shares[0]),
-                Puts(count=persistent, bytes=shares[1], persistent=True),
-            ),
+            puts=(Puts(count=nonpersistent, bytes=shares[0]), Puts(count=persistent, bytes=shares[1], persistent=True)),
             gets=gets,
             expired=values.expired,
         )

@@ -94,25 +94,15 @@ TRIPLETS: Mapping[str, int] = {"SMF74PRO": 28, "R744FLCF": 36, "R744GSRG": 52, "
 
 
 class FacilityRecord(NamedTuple):
-    """A record.
+    """A record."""
 
-    Attributes:
-        place: where it stands.
-        system: name of the system that wrote it.
-        facility: coupling facility; "": it names none.
-        interval: its begin and end, microseconds since 1970.
-        storage: None: the record has none.
-        structures: those connected to the system, each with its SCM, if it has any.
-        is_scm_lost: True if the record has SCM of structures, but not of which.
-    """
-
-    place: str
-    system: str
-    facility: str
-    interval: tuple[int, int]
-    storage: FacilityStorage | None
-    structures: list[tuple[StructureRequests, StructureScm | None]]
-    is_scm_lost: bool
+    place: str  # where it stands
+    system: str  # name of the system that wrote it
+    facility: str  # coupling facility; "": it names none
+    interval: tuple[int, int]  # its begin and end, microseconds since 1970
+    storage: FacilityStorage | None  # None: the record has none
+    structures: list[tuple[StructureRequests, StructureScm | None]]  # those connected to the system
+    is_scm_lost: bool  # True if the record has SCM of structures, but not of which
 
 
 def is_list(structure: StructureRequests) -> bool:
@@ -126,11 +116,7 @@ def type_of(structure: StructureRequests) -> str:
 
 
 def read_facility(data: bytes, system: str, place: str) -> FacilityRecord:
-    """Return the content of a record.
-
-    Raises:
-        ValueError: a section is not within the record, or has not the fields that are read.
-    """
+    """Return the content of a record. ValueError: a section lies outside of it, or lacks fields that are read."""
     products = list(_sections(data, PRODUCT))
     if not products:
         raise ValueError("it has no RMF Product Section")

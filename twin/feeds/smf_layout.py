@@ -50,20 +50,14 @@ class SectionField:
 
 
 class Section(Generic[_Values_co]):
-    """A kind of section, found by the eyecatcher in its bytes 4 to 8.
-
-    Attributes:
-        eyecatcher: four characters.
-        fields: their places.
-        min_bytes: shorter sections are damaged.
-    """
+    """A kind of section, found by the eyecatcher in its bytes 4 to 8."""
 
     def __init__(self, eyecatcher: str, values: type[_Values_co], min_bytes: int) -> None:
         """Take the places of the fields from their annotations: offset and kind."""
-        self.eyecatcher = eyecatcher
-        self.min_bytes = min_bytes
+        self.eyecatcher = eyecatcher  # four characters
+        self.min_bytes = min_bytes  # shorter sections are damaged
         hints = get_type_hints(values, include_extras=True)
-        self.fields = tuple(_field(name, *get_args(hint)) for name, hint in hints.items())
+        self.fields = tuple(_field(name, *get_args(hint)) for name, hint in hints.items())  # their places
         self._values = values
 
     def read(self, data: bytes) -> _Values_co:

@@ -87,12 +87,7 @@ _FRAMINGS = (
 _CUT_BLOCKS = Framing("SMF in the block mode of FTP, whose blocks end anywhere", b"", 0)
 _STRUCTURE_RECORD = Framing("SMF in the record structure of FTP, with marks behind each record", b"", 0)
 _LINES = Framing("SMF with an end of line behind each record", b"", 0)
-_MARKED = {
-    b"\xff\x01": _STRUCTURE_RECORD,
-    b"\xff\x01\xff\x02": _STRUCTURE_RECORD,
-    b"\r\n": _LINES,
-    b"\n": _LINES,
-}
+_MARKED = {b"\xff\x01": _STRUCTURE_RECORD, b"\xff\x01\xff\x02": _STRUCTURE_RECORD, b"\r\n": _LINES, b"\n": _LINES}
 _BLOCK_HEADER = 3  # bytes
 _HEADER_BYTES = 10  # that `is_header` looks at
 _TEXT_HEAD = 256  # bytes by which text is recognised
@@ -127,17 +122,11 @@ class SmfRecord:
 
 
 class Segments:
-    """Segments of the record that is being put together; they follow each other, only the first one has a header.
-
-    Attributes:
-        begun_in: name of the page of the first one; "": there is none.
-        size: bytes of them.
-    """
+    """Segments of the record that is being put together; they follow each other, only the first one has a header."""
 
     def __init__(self) -> None:
-        """Begin without a segment."""
-        self.begun_in = ""
-        self.size = 0
+        self.begun_in = ""  # name of the page of the first one; "": there is none
+        self.size = 0  # bytes of them
         self._place = ""
         self._parts: list[bytes] = []
 
@@ -186,10 +175,7 @@ AnyRecord = SmfRecord | smf74.FacilityRecord
 def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | PassedOver]:
     """Yield the records of MQ and of coupling facilities that are whole with a page, in their order.
 
-    What is damaged is a complaint.
-
-    Args:
-        segments: those of pages before.
+    What is damaged is a complaint. `segments`: of pages before.
     """
     for binary in _binary_pages(page):
         yield from _records(binary, segments)
@@ -224,10 +210,8 @@ def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint |
 
 
 def smf_types(head: bytes) -> tuple[list[int], bool]:
-    """Return the types of the SMF records in the beginning of a data set, and whether they have an RDW.
-
-    Args:
-        head: bytes of the beginning; no types: it is not SMF.
+    """Return the types of the SMF records in the beginning of a data set, none if it is not SMF, and whether it has
+    RDWs.
     """
     framing = framing_of(head)
     if framing is not None and framing.length_bytes:

@@ -142,14 +142,7 @@ def encoding_of(value: bytes) -> str:
 
 
 def read_spans(value: bytes, encoding: str | None = None) -> Spans:
-    """Return the calls of a value. One of another signal (metrics, logs), or an empty one, has none.
-
-    Args:
-        encoding: OTLP_PROTO or OTLP_JSON; None: by its first byte.
-
-    Raises:
-        UnreadableSpansError: it is not one.
-    """
+    """Return the calls of a value, none of metrics or logs; without an encoding its first byte decides."""
     try:
         request = _parse_json(value) if (encoding or encoding_of(value)) == OTLP_JSON else _parse_proto(value)
     except _OtherSignal as signal:

@@ -36,12 +36,7 @@ _Item = TypeVar("_Item")
 
 
 class Streams(Generic[_Begun]):
-    """Records and objects that have begun, by stream of a feed.
-
-    Args:
-        feed: the feed, which notes the pages in which something begins.
-        make: returns what a stream keeps.
-    """
+    """Records and objects that have begun, by stream of a feed; `make` returns what a stream keeps."""
 
     def __init__(self, feed: Feed, make: Callable[[], _Begun]) -> None:
         self._feed = feed
@@ -50,11 +45,7 @@ class Streams(Generic[_Begun]):
         self._number = self._bytes = 0  # of these
 
     def take(self, page: Page, read: Callable[[_Begun], Iterator[_Item]]) -> Iterator[_Item | Complaint]:
-        """Yield what is whole with a page.
-
-        Args:
-            read: yields it, given what has begun in pages before.
-        """
+        """Yield what is whole with a page: `read` yields it, given what has begun in pages before."""
         partition, time = partition_of(page.stream), page.time or 0
         own = self._begun.get(partition, OrderedDict())
         begun = own.pop(page.stream)[1] if page.stream in own else self._make()

@@ -24,18 +24,8 @@ _ABOUT_AS_MANY = (0.8, 1.25)  # times the present puts
 
 
 def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tuple[str, ...]:
-    """Return why a store is believed to fill, or not: one sentence for each reason.
-
-    Args:
-        queue: name of the queue that fills it most, or "".
-    """
-    reasons = (
-        _levels(outlook),
-        _getters(view, queue, tick),
-        _past(outlook),
-        _hours(outlook),
-        _service(outlook),
-    )
+    """Return why a store is believed to fill, or not: a sentence for each reason. `queue`: fills it most, or ""."""
+    reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _hours(outlook), _service(outlook))
     return (*(reason for reason in reasons if reason), *of_model(view, outlook))
 
 

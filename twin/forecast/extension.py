@@ -21,25 +21,15 @@ _LEAST_ERROR = 0.05  # of a slope, as a share of it [assumed]
 
 
 class Extension(NamedTuple):
-    """Line or curve through the levels of a resource since its last fall.
-
-    Attributes:
-        levels: their number.
-        age: ticks from the first to the last.
-        low: share at the first.
-        height: share at the last.
-        slope: share a tick, at the last.
-        error: standard deviation of it.
-        damping: damping of the slope, a tick; 0: it does not slow down.
-    """
+    """Line or curve through the levels of a resource since its last fall."""
 
     levels: int
-    age: int
-    low: float
-    height: float
-    slope: float
-    error: float
-    damping: float
+    age: int  # ticks from the first to the last
+    low: float  # share at the first
+    height: float  # share at the last
+    slope: float  # share a tick, at the last
+    error: float  # standard deviation of it
+    damping: float  # damping of the slope, a tick; 0: it does not slow down
 
     @classmethod
     def fit(cls, ticks: list[int], shares: list[float]) -> Self | None:
@@ -73,11 +63,7 @@ class Extension(NamedTuple):
         return self.height + self.slope / self.damping if self.damping else np.inf
 
     def full_at(self, doubts: Array, limit: float = 1.0) -> Array:
-        """Return f8[n], ticks until the resource is full, inf where it never is.
-
-        Args:
-            limit: share at which it is full; above 1 where it becomes larger by itself.
-        """
+        """Return f8[n], ticks until full or inf; the limit is above 1 where the resource becomes larger by itself."""
         left = max(0.0, limit - self.height)
         slopes = np.maximum(self.slope + self.error * doubts[:, 0], 1e-12)
         ticks = left / slopes
@@ -103,7 +89,6 @@ def last_fall(shares: list[float]) -> int:
 
 
 def _line(times: Array, levels: Array) -> tuple[float, float]:
-    """Return the slope of a line through levels, and its standard error."""
     centred = times - times.mean()
     square = float(centred @ centred)
     if square <= 0.0:

@@ -26,29 +26,19 @@ _ONE_EACH, _NEVER_OFFLOADED = np.ones(CLASSES), np.zeros((1 << RULES, CLASSES))
 
 @dataclass(frozen=True, slots=True)
 class FillModel:
-    """A store as `kernels.forecast.roll` takes it, and its resources.
+    """A store as `kernels.forecast.roll` takes it, and its resources."""
 
-    Attributes:
-        resources: what can be full, by the numbers of `full_of`.
-        tides: row of `store.tides` of each.
-        weights: f8[CLASSES], elements, pages or blocks that a message put takes when not offloaded.
-        scalars, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them.
-        doubts: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
-            share of it.
-        size: size of a structure, bytes allocated.
-    """
-
-    resources: tuple[Resource, ...]
-    tides: tuple[int, ...]
-    weights: Array
-    scalars: Array
+    resources: tuple[Resource, ...]  # what can be full, by the numbers of `full_of`
+    tides: tuple[int, ...]  # row of `store.tides` of each
+    weights: Array  # f8[CLASSES], elements, pages or blocks that a message put takes when not offloaded
+    scalars: Array  # scalars, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them
     classes: Array
     offload: Array
-    doubts: Array
+    doubts: Array  # f8[1 + data sets], standard deviation of what messages will take of each, as a share
     sets: Array = field(default_factory=lambda: np.zeros((0, 2)))
     set_put: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
     set_held: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
-    size: int = 0
+    size: int = 0  # size of a structure, bytes allocated
 
 
 def single_resource_model(resource: Resource, store: layout.Store, tick: int) -> FillModel:
@@ -85,11 +75,7 @@ def read_fill(
 
 
 def put_space(store: layout.Store, owners: int, alone: Array) -> Array:
-    """Return f8[CLASSES], the average storage taken by a message that is put and not offloaded.
-
-    Args:
-        alone: f8[CLASSES], the same where none were put.
-    """
+    """Return f8[CLASSES], the average storage of a message put and not offloaded; `alone`: where none were put."""
     weights = np.empty(CLASSES)
     fill.weigh(store.stocks, owners, alone, weights)
     return weights
@@ -106,11 +92,7 @@ def put_units(store: layout.Store) -> Array:
 def structure_model(
     store: layout.Store, config: Structure, qmgrs: Sequence[str], tick: int, *, alters: bool
 ) -> FillModel:
-    """Return the fill model of a structure at a tick.
-
-    Args:
-        alters: True if z/OS is expected to alter it at FULLTHRESHOLD.
-    """
+    """Return the fill model of a structure at a tick; `alters`: z/OS is expected to alter it at FULLTHRESHOLD."""
     params, scalars = store.params[0], np.zeros(1, forecast.MODEL)
     alter_from = config.full_threshold / 100 if alters else 0
     row = scalars[0]
@@ -125,12 +107,7 @@ def structure_model(
             *(Resource(Pool.SMDS, qmgrs[row]) for row in used),
             _scarce(store.usage[meter_rows.SCM]),
         ),
-        tides=(
-            meter_rows.ENTRIES,
-            meter_rows.SPACE,
-            *(meter_rows.DATA_SETS + row for row in used),
-            meter_rows.SCM,
-        ),
+        tides=(meter_rows.ENTRIES, meter_rows.SPACE, *(meter_rows.DATA_SETS + row for row in used), meter_rows.SCM),
         weights=read.weights,
         scalars=scalars,
         classes=read.classes,

@@ -32,18 +32,13 @@ _SETTLED_TICKS = 5 * MINUTE_TICKS  # after its beginning, from which a run has a
 
 
 class NoFit(NamedTuple):
-    """A window that does not fit.
-
-    Attributes:
-        full_at: when the store is full, microseconds.
-        room: messages of the window for which there is room; -1: it announces none.
-    """
+    """A window that does not fit."""
 
     plan: Plan
     window: Window
     resource: Resource
-    full_at: int
-    room: int
+    full_at: int  # when the store is full, microseconds
+    room: int  # messages of the window for which there is room; -1: it announces none
 
 
 def check(plans: Plans, view: ForecastView, tick: int) -> list[Alert]:
@@ -205,11 +200,7 @@ def _last_runs(plans: Plans, plan: Plan) -> str:
 
 
 def comment(plans: Plans, view: ForecastView, queue: str, tick: int) -> str:
-    """Return what is to be said of planned work where a store fills, without the point; "": nothing.
-
-    Args:
-        queue: the queue that fills it most, or "".
-    """
+    """Return what is to be said of planned work where a store fills, most by `queue` or "", without a point, or ""."""
     for run in reversed(plans.memory.runs):
         if run.plan.queue in ("", queue):
             words = _words(view, run, tick)

@@ -45,48 +45,31 @@ LONGER = 0.06  # of the bins before a step: how long it is in a forecast, where 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """The bins in which flows have run as they do at present.
+    """The bins in which flows have run as they do at present."""
 
-    Attributes:
-        bins: f8[n, 3 * CLASSES], messages by class: that stayed or were refused for lack of storage, that left the
-            store itself, that left data sets.
-        since: tick of the first bin.
-        net: elements, pages or blocks that a bin adds on average, unoffloaded.
-        net_messages: messages that a bin adds on average.
-        spread: variance of `net` over the bins.
-        wait: bins from the put to the get of what does not leave soon.
-        service: share of the messages held that is got in a bin, where gets follow the backlog; 0: they do not.
-        held: messages held at its end.
-        got: share of the messages put that are got, 0..1.
-        put: messages put in a bin on average, those that did not stay included.
-        lasts: bins that flows stay as they are, on average; inf: they have not changed.
-        whole: f8[m, 3 * CLASSES], the bins of the rise; None: flows have not changed in it, or the store does not rise.
-        has_stopped: True if a getter has stopped, whose gets are not in the bins.
-    """
-
+    # f8[n, 3 * CLASSES], messages by class: that stayed or were refused for lack of storage, that left the store
+    # itself, that left data sets
     bins: Array
-    since: int
-    net: float
-    net_messages: float
-    spread: float
-    wait: float
-    got: float
-    service: float = 0.0
-    held: float = 0.0
-    put: float = 0.0
-    lasts: float = np.inf
+    since: int  # tick of the first bin
+    net: float  # elements, pages or blocks that a bin adds on average, unoffloaded
+    net_messages: float  # messages that a bin adds on average
+    spread: float  # variance of `net` over the bins
+    wait: float  # bins from the put to the get of what does not leave soon
+    got: float  # share of the messages put that are got, 0..1
+    service: float = 0.0  # share of the messages held that is got in a bin; 0: gets do not follow the backlog
+    held: float = 0.0  # messages held at its end
+    put: float = 0.0  # messages put in a bin on average, those that did not stay included
+    lasts: float = np.inf  # bins that flows stay as they are, on average; inf: they have not changed
+    # f8[m, 3 * CLASSES], the bins of the rise; None: flows have not changed in it, or the store does not rise
     whole: Array | None = None
-    has_stopped: bool = False
+    has_stopped: bool = False  # True if a getter has stopped, whose gets are not in the bins
 
 
 def present(
     store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (), not_before: int = 0
 ) -> Regime | None:
-    """Return the regime at a tick; None where it has fewer than `kernels.regime.MIN_BINS` bins.
-
-    Args:
-        weights: f8[CLASSES], elements, pages or blocks that a message put takes.
-        stops: getters that stopped; where gets follow the backlog those that are not measured are left to it.
+    """Return the regime at a tick; None where it has fewer than `kernels.regime.MIN_BINS` bins. `weights`: f8[CLASSES],
+    storage that a message put takes; `stops`: where gets follow the backlog those not measured are left to it.
     """
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
     since = int(store.scalars["steady_from"][0])
@@ -145,12 +128,10 @@ def _turned(store: Store, tick: int) -> int:
 
 @lru_cache(64)
 def steps(horizon: int, fine: int = 0, longer: float = 0.0) -> Array:
-    """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more.
+    """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more. A step has
+    at least the share `longer` of the bins before it: rules act later, and a roll costs less.
 
     The array is the same at every call: it is not to be changed.
-
-    Args:
-        longer: share of the bins before a step that it has, at least; rules act later, and a roll costs less.
     """
     lengths = [1] * fine
     for count, length in _STEPS:
@@ -164,18 +145,9 @@ def steps(horizon: int, fine: int = 0, longer: float = 0.0) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Futures:
-    """Flows of every path, as `kernels.forecast.roll` takes them.
+    """Flows of every path, as `kernels.forecast.roll` takes them."""
 
-    Attributes:
-        classes: i8[c], the length classes that they have: those of which messages come, leave or are held.
-        mix: f8[c], shares of the puts by class.
-        pace: f8[PATHS], factor on a path's time to full, for influences that no meter shows.
-        second: row of `cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
-        others: number of these bins.
-        expected: the puts that are expected by the middle of each step; None: as many as now.
-    """
-
-    classes: Array
+    classes: Array  # i8[c], the length classes that they have: those of which messages come, leave or are held
     cumulated: Array
     bins: int
     trend: Array
@@ -184,36 +156,26 @@ class Futures:
     extra: Array
     larger: Array
     block: int
-    mix: Array
-    pace: Array
-    second: int = 0
-    others: int = 0
-    expected: Expected | None = None
+    mix: Array  # f8[c], shares of the puts by class
+    pace: Array  # f8[PATHS], factor on a path's time to full, for influences that no meter shows
+    second: int = 0  # row of `cumulated` from which on the bins of the whole rise stand; 0: flows have not changed
+    others: int = 0  # number of these bins
+    expected: Expected | None = None  # the puts that are expected by the middle of each step; None: as many as now
 
 
 class Flow(NamedTuple):
-    """Messages that planned work adds to those that stay, or, with a rate below 0, takes from them.
+    """Messages that planned work adds to those that stay, or, with a rate below 0, takes from them."""
 
-    Attributes:
-        begin, end: ticks from now.
-        rate: messages a tick.
-        size: length class.
-        is_sure: True if nothing is expected to end the rise in this time, or, with a rate below 0, before it.
-    """
-
-    begin: float
+    begin: float  # begin, end: ticks from now
     end: float
-    rate: float
-    size: int
-    is_sure: bool = False
+    rate: float  # messages a tick
+    size: int  # length class
+    is_sure: bool = False  # True if nothing is expected to end the rise in it, or before it at a rate below 0
 
 
 def planned_trend(flows: Sequence[Flow], lengths: Array, present: Array) -> tuple[Array, Array]:
     """Return (f8[steps, CLASSES], messages a tick that planned work adds in each step; f8[steps], share that is left).
-
-    Args:
-        lengths: i8[steps], ticks of each step.
-        present: f8[CLASSES], messages a tick that stay at present: no more of them can end.
+    `lengths`: i8[steps], ticks; `present`: f8[CLASSES], messages a tick that stay: no more of them can end.
     """
     ends = np.cumsum(lengths)
     added, left, ended = np.zeros((lengths.size, CLASSES)), present.copy(), np.zeros(lengths.size)
@@ -244,12 +206,8 @@ def futures(
     trusted: tuple[Trust, int] | None = None,
     planned: Sequence[Flow] = (),
 ) -> Futures:
-    """Draw futures of a regime.
-
-    Args:
-        longer: as for `steps`.
-        trusted: what is known of the puts of earlier days, and the present tick; None: nothing.
-        planned: what planned work adds to the present flows.
+    """Draw futures of a regime. `longer` as for `steps`; `trusted`: the trust in puts of earlier days, the present
+    tick.
     """
     n, lengths, sizes = now.bins.shape[0], steps(horizon, fine, longer), fill.doubts
     some = np.empty(CLASSES, np.int64)
@@ -335,30 +293,19 @@ _MIN_DEEPER = 3  # times as deep as at its samples: a getter that works in burst
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """A getter that stopped.
+    """A getter that stopped."""
 
-    Attributes:
-        queue: row of the queue.
-        got_at: tick of the last get.
-        rate: messages a tick that were got before.
-        size: length class of the queue's messages.
-        soon: True if messages were got within `YOUNG_FOR` of their put.
-        is_measured: True if a measurement found no handle open for input; False: it is inferred from the flows.
-    """
-
-    queue: int
-    got_at: int
-    rate: float
-    size: int
-    soon: bool
-    is_measured: bool = False
+    queue: int  # row of the queue
+    got_at: int  # tick of the last get
+    rate: float  # messages a tick that were got before
+    size: int  # length class of the queue's messages
+    soon: bool  # True if messages were got within `YOUNG_FOR` of their put
+    is_measured: bool = False  # True if no handle was open for input; False: inferred from the flows
 
 
 def note_stops(store: Store, tick: int, known: tuple[Stop, ...], unread: Collection[int] = ()) -> tuple[Stop, ...]:
-    """Return the getters that stopped, at most `MOST_STOPS`, those of the highest rate, by row of their queues.
-
-    Args:
-        known: those that stopped before; they stay until there is a get, or until no bin is that old.
+    """Return the getters that stopped, at most `MOST_STOPS`, those of the highest rate, by row of their queues. `known`
+    ones stay until there is a get, or until no bin is that old.
     """
     queues = store.queues[: int(store.params["queues"][0])]
     stops = {stop.queue: stop for stop in known if _still_lasts(stop, queues, tick, unread)}
@@ -408,11 +355,7 @@ def _stop_at(queue: Array, row: int, mark: int) -> Stop:
 
 
 def take_out(stops: Sequence[Stop], tick: int, flows: Array, totals: Array) -> None:
-    """Remove the gets of stopped getters from earlier bins.
-
-    Args:
-        flows: f8[n, 3 * CLASSES], as `kernels.regime.read_flows` writes them; changed.
-    """
+    """Remove the gets of stopped getters from earlier bins, f8[n, 3 * CLASSES] (`kernels.regime.read_flows`)."""
     for stop in stops:
         bins = max(0, flows.shape[0] - (tick - stop.got_at))
         earlier, sums = flows[:bins], totals[:bins]

@@ -36,19 +36,12 @@ _NO_PAST = Past(np.zeros(0, RISE), np.zeros((2, 0)))
 
 
 class Levels(msgspec.Struct, kw_only=True):
-    """Measured levels of a store, oldest first.
+    """Measured levels of a store, oldest first."""
 
-    Attributes:
-        ticks: ticks of the measurements.
-        shares: by name of a resource, its use at each tick since it is there, as a share of what it holds.
-        totals: what each held when they were last in use as shares of it.
-        takeovers: number of the last measurements in a row that were taken over.
-    """
-
-    ticks: list[int] = []
-    shares: dict[str, list[float]] = {}
-    totals: dict[str, float] = {}
-    takeovers: int = 0
+    ticks: list[int] = []  # ticks of the measurements
+    shares: dict[str, list[float]] = {}  # share in use at each tick since a resource is there, by its name
+    totals: dict[str, float] = {}  # what each held when they were last in use as shares of it
+    takeovers: int = 0  # number of the last measurements in a row that were taken over
 
     @property
     def known(self) -> int:
@@ -73,11 +66,8 @@ class Levels(msgspec.Struct, kw_only=True):
         return tick - self.ticks[-1] <= _STALE_GAPS * float(np.median(np.diff(self.ticks)))
 
     def crossed_at(self, resource: str, line: float, now: int, share: float) -> int:
-        """Return when a resource passed a line on its way from the last level, microseconds.
-
-        Args:
-            line: share of what it holds.
-            now: time of a new level, microseconds; it is returned where no level is below the line.
+        """Return when a resource passed a line, a share, since the last level; `now`, microseconds, if no level is
+        below.
         """
         before = self.shares.get(resource, [])
         if not before or not before[-1] < line <= share:
@@ -97,12 +87,7 @@ class Levels(msgspec.Struct, kw_only=True):
     def note(
         self, tick: int, fill: FillModel, beyond: Mapping[str, float] = MappingProxyType({}), *, is_taken: bool = True
     ) -> None:
-        """Add the levels of a store that has just been measured.
-
-        Args:
-            tick: tick of the measurement; a second one of the same tick replaces the first.
-            is_taken: True if the measurement was taken over.
-        """
+        """Add the levels of a store that has just been measured; a second one of the same tick replaces the first."""
         used = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
         levels = {name: share + beyond.get(name, 0.0) for name, share in used.items()}
         self.rescale(fill)
@@ -120,11 +105,7 @@ class Levels(msgspec.Struct, kw_only=True):
 def look_ahead(
     name: str, fill: FillModel, levels: Levels, tick: int, horizon: int, reading: Reading = READ
 ) -> Outlook | None:
-    """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old.
-
-    Args:
-        reading: how the queues are read: what nobody reads does not end by itself.
-    """
+    """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old."""
     levels.rescale(fill)
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
     fits = {
@@ -144,20 +125,7 @@ def look_ahead(
     chances = chance_to_last(rise, _NO_PAST, first.slope, first.age, full_at[filled])
     weights = np.zeros(PATHS)
     weights[filled] = reading.unread + (1.0 - reading.unread) * chances
-    return Outlook(
-        fill,
-        None,
-        horizon,
-        0.0,
-        full_at * SECONDS,
-        full_of,
-        weights,
-        rise,
-        _NO_PAST,
-        0.0,
-        first,
-        reading,
-    )
+    return Outlook(fill, None, horizon, 0.0, full_at * SECONDS, full_of, weights, rise, _NO_PAST, 0.0, first, reading)
 
 
 def totals_of(fill: FillModel) -> dict[str, float]:
@@ -177,12 +145,7 @@ def _limits(fill: FillModel) -> dict[int, float]:
 def _first_full(
     fits: Mapping[int, Extension], limits: Mapping[int, float], doubts: Array, waited: int, horizon: int
 ) -> tuple[Array, Array]:
-    """Return (ticks until full or inf, resource or -1) of every path.
-
-    Args:
-        limits: as of `_limits`.
-        doubts: as of `Extension.full_at`.
-    """
+    """Return (ticks until full or inf, resource or -1) of every path; `limits` of `_limits`, `doubts` of `full_at`."""
     full_at, full_of = np.full(PATHS, np.inf), np.full(PATHS, meter_rows.NOTHING_FULL)
     for number, fit in fits.items():
         ticks = np.maximum(0.0, fit.full_at(doubts, limits.get(number, 1.0)) - waited)
@@ -204,11 +167,7 @@ _RECENT_TICKS = 5 * MINUTE_TICKS  # up to the last put or get, in which gets hav
 def falling_since(
     view: ForecastView, levels: Levels, resource: Resource, tick: int, *, is_by_levels: bool
 ) -> int | None:
-    """Return the tick from which a resource has emptied; None: it does not at present.
-
-    Args:
-        is_by_levels: True if they say how it fills, not its flows.
-    """
+    """Return the tick since which a resource empties, or None. `is_by_levels`: they say how it fills, not its flows."""
     if is_by_levels:
         return fall_of(levels.ticks, levels.shares.get(str(resource), []))
     store = view.tables.store

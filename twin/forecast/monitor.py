@@ -60,46 +60,27 @@ _NO_TICK = 1 << 62  # behind every tick
 
 
 class ForecastMemory(msgspec.Struct, kw_only=True):
-    """Memory of a store's forecasts, kept in its header.
+    """Memory of a store's forecasts, kept in its header."""
 
-    Attributes:
-        next_look: tick from which to look again.
-        danger_since: tick since which full is likely and near; None: it is not.
-        calm_since: tick since which the danger of the open alert is gone; None: it is not.
-        eased_since: tick since which gets exceed puts or full is unlikely, while an alert is open; None: neither holds.
-        announced_full_at_us: predicted full time in the last published alert, event time; 0: it said "full now".
-        announced_filler: first filler in the last published alert.
-        full_puts: puts refused with 2192 as of the last tick.
-        refused_at: tick of the last of them.
-        last: forecasts of the last look.
-        levels: measured, of a store whose puts and gets nothing reports.
-        outcomes: outcomes of the forecasts, and of the store's pages.
-        puts: messages put in the last days, by half hours.
-        stops: getters that stopped.
-        estimated_at: tick of the last measurement, of a store of whose puts and gets events report only a part: the
-            flows since then are not known. None: events report all.
-        asked: rises that had passed the threshold at the last look, as of `rises.past_threshold`: each is asked once.
-        plans: planned work.
-        weeks: shares in use by hours of the last four weeks.
-    """
-
-    next_look: int = 0
-    danger_since: int | None = None
-    calm_since: int | None = None
-    eased_since: int | None = None
-    announced_full_at_us: int = 0
-    announced_filler: str = ""
-    full_puts: int = 0
-    refused_at: int | None = None
-    last: tuple[Forecast, ...] = ()
-    levels: Levels = msgspec.field(default_factory=Levels)
-    outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
-    puts: Puts = msgspec.field(default_factory=Puts)
-    stops: tuple[Stop, ...] = ()
-    asked: tuple[tuple[int, int], ...] = ()
+    next_look: int = 0  # tick from which to look again
+    danger_since: int | None = None  # tick since which full is likely and near; None: it is not
+    calm_since: int | None = None  # tick since which the danger of the open alert is gone; None: it is not
+    eased_since: int | None = None  # tick since which gets exceed puts or full is unlikely, in an alert
+    announced_full_at_us: int = 0  # predicted full time in the last published alert, event time; 0: it said "full now"
+    announced_filler: str = ""  # first filler in the last published alert
+    full_puts: int = 0  # puts refused with 2192 as of the last tick
+    refused_at: int | None = None  # tick of the last of them
+    last: tuple[Forecast, ...] = ()  # forecasts of the last look
+    levels: Levels = msgspec.field(default_factory=Levels)  # measured, of a store whose puts and gets nothing reports
+    outcomes: Outcomes = msgspec.field(default_factory=Outcomes)  # outcomes of the forecasts, and of the store's pages
+    puts: Puts = msgspec.field(default_factory=Puts)  # messages put in the last days, by half hours
+    stops: tuple[Stop, ...] = ()  # getters that stopped
+    asked: tuple[tuple[int, int], ...] = ()  # rises past the threshold at the last look: each is asked once
+    # tick of the last measurement, of a store of whose puts and gets events report only a part: the flows since then
+    # are not known. None: events report all.
     estimated_at: int | None = None
-    plans: PlanMemory = msgspec.field(default_factory=PlanMemory)
-    weeks: Weeks = msgspec.field(default_factory=Weeks)
+    plans: PlanMemory = msgspec.field(default_factory=PlanMemory)  # planned work
+    weeks: Weeks = msgspec.field(default_factory=Weeks)  # shares in use by hours of the last four weeks
 
 
 class _Summary(NamedTuple):
@@ -114,7 +95,6 @@ class _Summary(NamedTuple):
 
     @classmethod
     def from_outlook(cls, outlook: Outlook, tick: int, *, is_asked: bool = False) -> Self:
-        """Return the summary of an outlook as of a tick."""
         times = outlook.quantiles()
         times = None if times is None else _not_yet(times)
         return cls(outlook, tick, outlook.probability, times, outlook.first, is_asked)
@@ -134,25 +114,17 @@ class _Eased(NamedTuple):
 
 
 class ForecastMonitor:
-    """The forecasts of one store, and its alerts about them.
-
-    Attributes:
-        memory: what the store's header keeps.
-        enabled: False: only the meters are kept.
-        forecasts: those made since they were last drained.
-        plans: planned work.
-        zone: zone of the site.
-    """
+    """The forecasts of one store, and its alerts about them."""
 
     def __init__(
         self, memory: ForecastMemory, *, enabled: bool, planned: Sequence[Plan] = (), zone: tzinfo = UTC
     ) -> None:
         """Continue from a memory. planned: plans of the store in the estate; zone: zone of the site."""
-        self.memory = memory
-        self.plans = Plans(memory.plans, planned, zone)
-        self.zone = zone
-        self.enabled = enabled
-        self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
+        self.memory = memory  # what the store's header keeps
+        self.plans = Plans(memory.plans, planned, zone)  # planned work
+        self.zone = zone  # zone of the site
+        self.enabled = enabled  # False: only the meters are kept
+        self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)  # those made since they were last drained
         self._situation = ""  # of the page that is being written
 
     def record(self, view: ForecastView) -> StateForecast | None:
@@ -642,12 +614,8 @@ class ForecastMonitor:
     def _severity(
         self, view: ForecastView, summary: _Summary, times: tuple[float, float, float], before: str | None
     ) -> str:
-        """Return info for a watch; of a page warning, critical from ten minutes left. A page does not become a watch.
-
-        Args:
-            times: seconds until full (p10, p50, p90).
-            before: severity of the last record; None: there is none. A critical alert is a warning again at three
-                times as much time left.
+        """Return info for a watch; of a page warning, critical from ten minutes left. A page does not become a watch; a
+        critical alert is a warning again at three times as much time left. `times`: seconds (p10, p50, p90).
         """
         danger, worth = _danger(summary, times), self.memory.outcomes.worth
         if before in (None, INFO) and not rule.is_worth_a_page(danger, view.config, worth):
@@ -697,7 +665,6 @@ def keeping_looks() -> Iterator[None]:
 
 
 def _named(summary: _Summary, episode: Episode) -> Resource:
-    """Return the resource that the next record of an open alert names."""
     return episode.last_finding().resource if summary.first < 0 else summary.resource
 
 
@@ -729,12 +696,8 @@ def look(
     is_sample: bool = False,
     plans: Plans | None = None,
 ) -> Outlook | None:
-    """Return the outlook of a store from a tick on; None while its flows are not known yet.
-
-    Args:
-        counts: puts by half hours, as of `Puts`; b"": nothing is known of them.
-        is_sample: True if events report a part of the puts and gets.
-        plans: planned work; None: there is none.
+    """Return the outlook of a store from a tick on; None while its flows are not known yet. `counts`: puts by half
+    hours, as of `Puts`, or b""; `is_sample`: events report a part of the calls.
     """
     store = view.tables.store
     fill = view.fill_model(tick)
@@ -760,7 +723,6 @@ def look(
 
 
 def _beginning_with(sentence: str, finding: Finding) -> Finding:
-    """Return a finding whose cause begins with a sentence, given without its point."""
     headline = finding.headline or finding.cause.partition(". ")[0].removesuffix(".")
     return msgspec.structs.replace(finding, headline=headline, why=sentence, cause=f"{sentence}. {finding.cause}")
 

@@ -56,54 +56,31 @@ Times = tuple[float, float, float]  # seconds until full: p10, p50, p90
 
 
 class Look(msgspec.Struct, array_like=True):
-    """A look ahead that is not settled for all horizons.
+    """A look ahead that is not settled for all horizons."""
 
-    Attributes:
-        tick: when it was.
-        chances: thousandths, probability to be full within each horizon that the forecast reaches.
-        times: whole seconds until full (p10, p50, p90), uncorrected; empty if full was unlikely.
-        width: percent, the correction of its interval.
-        settled: number of horizons that have ended.
-    """
-
-    tick: int
-    chances: list[int]
-    times: list[int]
-    width: int
-    settled: int = 0
+    tick: int  # when it was
+    chances: list[int]  # thousandths, probability to be full within each horizon that the forecast reaches
+    times: list[int]  # whole seconds until full (p10, p50, p90), uncorrected; empty if full was unlikely
+    width: int  # percent, the correction of its interval
+    settled: int = 0  # number of horizons that have ended
 
 
 class Day(msgspec.Struct, array_like=True):
-    """Sums of a day.
+    """Sums of a day."""
 
-    Attributes:
-        day: days since 1970.
-        squares: by horizon, squared errors of the probabilities in millionths.
-        bins: by horizon and bin of the probability: looks, those that were followed by full, sum of thousandths.
-        intervals: number of settled intervals.
-        inside: number of those that contained the time of full.
-        right: number of pages in time.
-        late: number of pages too late.
-        false: number of pages without a refused put.
-        saved: number of those that were useful in the word of people.
-    """
-
-    day: int
+    day: int  # days since 1970
+    # by horizon, squared errors of the probabilities in millionths
     squares: list[int] = msgspec.field(default_factory=lambda: [0] * len(HORIZONS))
-    bins: dict[int, list[int]] = {}
-    intervals: int = 0
-    inside: int = 0
-    right: int = 0
-    late: int = 0
-    false: int = 0
-    saved: int = 0
+    bins: dict[int, list[int]] = {}  # by horizon and bin of probability: looks, those followed by full, thousandths
+    intervals: int = 0  # number of settled intervals
+    inside: int = 0  # number of those that contained the time of full
+    right: int = 0  # number of pages in time
+    late: int = 0  # number of pages too late
+    false: int = 0  # number of pages without a refused put
+    saved: int = 0  # number of those that were useful in the word of people
 
     def count(self, horizon: int, chance: int, *, came: bool) -> None:
-        """Count a settled probability.
-
-        Args:
-            came: True if the store was full before the end of the horizon.
-        """
+        """Count a settled probability; `came`: the store was full before the end of the horizon."""
         self.squares[horizon] += (chance - _MILLE * came) ** 2
         sums = self.bins.setdefault(horizon * _BINS + min(_BINS - 1, chance * _BINS // _MILLE), [0, 0, 0])
         sums[0] += 1
@@ -112,17 +89,11 @@ class Day(msgspec.Struct, array_like=True):
 
 
 class Page(msgspec.Struct, array_like=True):
-    """A page of a store: from the call until nothing has called for ten minutes. Times in microseconds.
+    """A page of a store: from the call until nothing has called for ten minutes. Times in microseconds."""
 
-    Attributes:
-        opened: when it called.
-        ended: when it last ceased to call; None: it calls.
-        is_judged: True once a put was refused: it is counted.
-    """
-
-    opened: int
-    ended: int | None = None
-    is_judged: bool = False
+    opened: int  # when it called
+    ended: int | None = None  # when it last ceased to call; None: it calls
+    is_judged: bool = False  # True once a put was refused: it is counted
 
     def is_over(self, now: int) -> bool:
         """Return True if what calls from now on is another page."""
@@ -130,48 +101,27 @@ class Page(msgspec.Struct, array_like=True):
 
 
 class Call(msgspec.Struct, array_like=True):
-    """A page of the forecast, and what people say of it.
+    """A page of the forecast, and what people say of it."""
 
-    Attributes:
-        opened: when its alert opened, microseconds, as its id says.
-        paged: when it became a page.
-        situation: the situation that it was called in, as of `rule.Situation`; "": called by a measurement.
-        word: USEFUL or USELESS; "": nobody has said anything.
-        over_on: day, since 1970, on which it was counted as over without a refused put; None: it was not.
-    """
-
-    opened: int
-    paged: int
-    situation: str
-    word: str = ""
-    over_on: int | None = None
+    opened: int  # when its alert opened, microseconds, as its id says
+    paged: int  # when it became a page
+    situation: str  # the situation that it was called in, as of `rule.Situation`; "": called by a measurement
+    word: str = ""  # USEFUL or USELESS; "": nobody has said anything
+    over_on: int | None = None  # day, since 1970, it was counted as over without a refused put; None: it was not
 
 
 class Outcomes(msgspec.Struct, kw_only=True):
-    """Outcomes of a store's forecasts and pages, part of its state, of bounded size.
+    """Outcomes of a store's forecasts and pages, part of its state, of bounded size."""
 
-    Attributes:
-        looks: those not settled, oldest first.
-        days: sums of the last days with any, in order.
-        spreads: percent of its width at which each interval of the last fillings reaches the time of full.
-        calling: ids of the open alerts that are pages.
-        page: the page that calls, or may call again.
-        calls: the last pages of the forecast, oldest first.
-    """
-
-    looks: list[Look] = []
-    days: list[Day] = []
-    spreads: list[list[int]] = []
-    calling: list[str] = []
-    page: Page | None = None
-    calls: list[Call] = []
+    looks: list[Look] = []  # those not settled, oldest first
+    days: list[Day] = []  # sums of the last days with any, in order
+    spreads: list[list[int]] = []  # percent of its width at which each interval of the last fillings reaches full
+    calling: list[str] = []  # ids of the open alerts that are pages
+    page: Page | None = None  # the page that calls, or may call again
+    calls: list[Call] = []  # the last pages of the forecast, oldest first
 
     def note_look(self, outlook: Outlook, tick: int, *, is_likely: bool) -> None:
-        """Note a look ahead, at most one in five minutes.
-
-        Args:
-            is_likely: True if full is likely enough for its interval to count.
-        """
+        """Note a look ahead, at most one in five minutes; if full `is_likely`, its interval counts."""
         if self.looks and self.looks[-1].tick // _SLOT_TICKS == tick // _SLOT_TICKS:
             return
         self._settle(tick * TICK)
@@ -186,11 +136,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self.looks.append(Look(tick, chances, seconds, round(100 * self.width)))
 
     def note_alert(self, alert: Alert, situation: str = "") -> None:
-        """Take an alert record of the store, which may begin or end a page, or say that the store is full.
-
-        Args:
-            situation: that of a page of the forecast, see `Call`.
-        """
+        """Take an alert record of the store, which may begin or end a page, or say that the store is full."""
         time, opens = alert.time, alert.change == OPENED
         if opens and alert.condition == Condition.FULL:
             self.note_full(time)
@@ -287,7 +233,6 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self._day(time).right += 1
 
     def _day(self, time: int) -> Day:
-        """Return the sums of the day of a time, microseconds."""
         number = time // _DAY
         day = next((day for day in reversed(self.days) if day.day == number), None)
         if day is None:
@@ -305,11 +250,8 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self.calls = [*self.calls, Call(opened, alert.time, situation)][-_MAX_CALLS:]
 
     def take_word(self, opened: int, word: str) -> None:
-        """Take what people say of a page; one that is not remembered changes nothing.
-
-        Args:
-            opened: when its alert opened, microseconds.
-            word: USEFUL, USELESS, or NONE, which takes an earlier word back.
+        """Take what people say of a page that opened then, microseconds: USEFUL, USELESS, or NONE, which takes an
+        earlier word back. One that is not remembered changes nothing.
         """
         call = next((call for call in self.calls if call.opened == opened), None)
         if call is None:
@@ -402,12 +344,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
 
 
 def spread_of(times: Iterable[int], seconds: float) -> int:
-    """Return the factor by which an interval must be widened to reach a time, as a percentage rounded up.
-
-    Args:
-        times: seconds until full that were predicted (p10, p50, p90).
-        seconds: seconds until full that it took.
-    """
+    """Return the factor, percent rounded up, by which an interval (p10, p50, p90) must be widened to reach a time."""
     p10, p50, p90 = (max(1, time) for time in times)
     seconds = max(1.0, seconds)
     if seconds >= p50:
@@ -418,7 +355,6 @@ def spread_of(times: Iterable[int], seconds: float) -> int:
 
 
 def _horizon_scores(days: Iterable[Day]) -> Iterator[HorizonScore]:
-    """Yield the scores of each horizon for which looks were settled."""
     squares = [0] * len(HORIZONS)
     bins: dict[int, list[int]] = {}
     for day in days:

@@ -38,24 +38,17 @@ _FEW = 0.3  # past rises, by weight, below which none is like the present one
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """The prediction for one resource.
-
-    Attributes:
-        time: event time, microseconds.
-        p10, p50, p90: seconds until it is full, if it fills; None: not within the horizon.
-        probability: that it is full within the horizon.
-        first: True if no other resource of the store is likely to be full before.
-    """
+    """The prediction for one resource."""
 
     store: str
-    time: int
+    time: int  # event time, microseconds
     resource: str
     usage_pct: float
-    p10: float | None
+    p10: float | None  # p10, p50, p90: seconds until it is full, if it fills; None: not within the horizon
     p50: float | None
     p90: float | None
-    probability: float
-    first: bool
+    probability: float  # that it is full within the horizon
+    first: bool  # True if no other resource of the store is likely to be full before
 
     @property
     def time_to_full_s(self) -> TimeToFull | None:
@@ -67,37 +60,21 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Paths of a store from one moment on.
+    """Paths of a store from one moment on."""
 
-    Attributes:
-        fill: the fill model that was rolled forward.
-        drawn: the futures it was rolled over; None: it extends measured levels.
-        horizon: ticks.
-        net: elements, pages or blocks that a tick adds to the store, unoffloaded.
-        full_at: f8[PATHS], seconds until full, inf.
-        full_of: i8[PATHS], the resource that is full first, -1: none.
-        weights: f8[PATHS], probability that the rise continues until then.
-        rise: the rise under way of the resource most likely to be full first.
-        past: rises before it that are like it.
-        rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
-        extended: levels of the resource that rises fastest, where levels are extended.
-        reading: how the queues that fill the store are read.
-        has_stopped: True if a getter has stopped.
-    """
-
-    fill: FillModel
-    drawn: Futures | None
-    horizon: int
-    net: float
-    full_at: Array
-    full_of: Array
-    weights: Array
-    rise: Rise
-    past: Past
-    rests_at_pct: float
-    extended: Extension | None = None
-    reading: Reading = READ
-    has_stopped: bool = False
+    fill: FillModel  # the fill model that was rolled forward
+    drawn: Futures | None  # the futures it was rolled over; None: it extends measured levels
+    horizon: int  # ticks
+    net: float  # elements, pages or blocks that a tick adds to the store, unoffloaded
+    full_at: Array  # f8[PATHS], seconds until full, inf
+    full_of: Array  # i8[PATHS], the resource that is full first, -1: none
+    weights: Array  # f8[PATHS], probability that the rise continues until then
+    rise: Rise  # the rise under way of the resource most likely to be full first
+    past: Past  # rises before it that are like it
+    rests_at_pct: float  # percent of the store at which the backlog rests, without rules; 0: it does not
+    extended: Extension | None = None  # levels of the resource that rises fastest, where levels are extended
+    reading: Reading = READ  # how the queues that fill the store are read
+    has_stopped: bool = False  # True if a getter has stopped
 
     @property
     def is_clear(self) -> bool:
@@ -165,14 +142,10 @@ def look_ahead(
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
-    Args:
-        doubt: standard deviation of the time to full for an error of the model that was measured, as a share of it.
-        fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
-        longer: as for `twin.forecast.flows.steps`.
-        trusted: what is known of the puts of earlier days; None: nothing.
-        wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
-        reading: how the queues are read: for what nobody reads the ends of earlier rises do not count.
-        planned: what planned work adds to the present flows.
+    `doubt`: standard deviation of the time to full for a measured error of the model, as a share; `fine`: bins in which
+    every step is of one bin: rules act sooner, and a roll costs more; `longer`: as for `twin.forecast.flows.steps`;
+    `trusted`: of the puts of earlier days; `wanders`: f8[SPANS], as of `twin.forecast.rates.wandering`; `reading`: for
+    what nobody reads the ends of earlier rises do not count.
     """
     now = replace(now, has_stopped=now.has_stopped or reading.has_stopped)
     scalars = fill.scalars.copy()
@@ -260,9 +233,6 @@ def _spread_of_time(fill: FillModel, now: Regime, wanders: Array, full_at: Array
 
     Growth is the difference of puts and gets: where these are nearly equal, a small change of the puts changes it a
     lot.
-
-    Args:
-        wanders: f8[SPANS], as of `look_ahead`.
     """
     stay = max(0.0, float(now.bins[:, :CLASSES].sum(axis=0) @ fill.weights)) / now.bins.shape[0]
     spans = np.minimum(full_at / HALF_HOUR_TICKS, SPANS[-1])

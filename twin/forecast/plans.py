@@ -52,35 +52,22 @@ _USUAL_LENGTH = 1024  # bytes, where nothing is known of the messages of a plan 
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """A window of a plan that has begun.
+    """A window of a plan that has begun."""
 
-    Attributes:
-        plan: the plan, as it was then.
-        start, end: the window, microseconds.
-        began: tick at which the store saw it begin.
-        puts, depth: messages put to its queues by then, and held there.
-        share: share in use then of what was fullest.
-        top: the same at its highest.
-        seen: messages put in it so far.
-        marks: (tick, messages put, messages held) of the last minutes, the oldest first.
-        exceeded: times what was announced that earlier runs put at most; 0: none is known.
-        reached: tick at which more was put than is planned; None: not yet.
-        is_broken: True once it is not as planned.
-    """
-
-    plan: Plan
-    start: int
+    plan: Plan  # the plan, as it was then
+    start: int  # start, end: the window, microseconds
     end: int
-    began: int
-    puts: int
+    began: int  # tick at which the store saw it begin
+    puts: int  # puts, depth: messages put to its queues by then, and held there
     depth: int
-    share: float
-    top: float
-    seen: int = 0
+    share: float  # share in use then of what was fullest
+    top: float  # the same at its highest
+    seen: int = 0  # messages put in it so far
+    # (tick, messages put, messages held) of the last minutes, oldest first
     marks: tuple[tuple[int, int, int], ...] = ()
-    exceeded: float = 0.0
-    reached: int | None = None
-    is_broken: bool = False
+    exceeded: float = 0.0  # times what was announced that earlier runs put at most; 0: none is known
+    reached: int | None = None  # tick at which more was put than is planned; None: not yet
+    is_broken: bool = False  # True once it is not as planned
 
     @property
     def announced(self) -> int | None:
@@ -133,44 +120,25 @@ class Unfit(msgspec.Struct, frozen=True):
 
 
 class PlanMemory(msgspec.Struct, kw_only=True):
-    """Memory of a store's plans, kept in its header.
+    """Memory of a store's plans, kept in its header."""
 
-    Attributes:
-        plans: those of events, in the order of their ids.
-        cancelled: ids of plans of the estate that events have cancelled.
-        runs: windows that have begun, and have not ended an hour ago.
-        took: percentages that the last runs of a plan took of the store, by its id.
-        put: times what was announced that they put, where that was near it.
-        ended: (first tick, last tick) of runs that are over, while the store has not fallen since.
-        covered: messages put by the last tick to the queues of runs, by queue.
-        credited: messages put in runs so far.
-        unfit: the window of the open alert; None: every one fits.
-        relieved: resources whose threshold was passed as planned.
-    """
-
-    plans: tuple[Plan, ...] = ()
-    cancelled: tuple[str, ...] = ()
-    runs: list[Run] = []
-    took: dict[str, tuple[float, ...]] = {}
-    put: dict[str, tuple[float, ...]] = {}
-    ended: tuple[tuple[int, int], ...] = ()
-    covered: dict[str, int] = {}
-    credited: int = 0
-    unfit: Unfit | None = None
-    relieved: tuple[str, ...] = ()
+    plans: tuple[Plan, ...] = ()  # those of events, in the order of their ids
+    cancelled: tuple[str, ...] = ()  # ids of plans of the estate that events have cancelled
+    runs: list[Run] = []  # windows that have begun, and have not ended an hour ago
+    took: dict[str, tuple[float, ...]] = {}  # percentages that the last runs of a plan took of the store, by its id
+    put: dict[str, tuple[float, ...]] = {}  # times what was announced that they put, where that was near it
+    ended: tuple[tuple[int, int], ...] = ()  # (first, last tick) of past runs while the store has not fallen
+    covered: dict[str, int] = {}  # messages put by the last tick to the queues of runs, by queue
+    credited: int = 0  # messages put in runs so far
+    unfit: Unfit | None = None  # the window of the open alert; None: every one fits
+    relieved: tuple[str, ...] = ()  # resources whose threshold was passed as planned
 
 
 class Plans:
-    """The plans of one store.
-
-    Args:
-        memory: what the store's header keeps.
-        described: those of the estate.
-        zone: the zone of the site.
-    """
+    """The plans of one store. `described`: those of the estate."""
 
     def __init__(self, memory: PlanMemory, described: Sequence[Plan], zone: tzinfo) -> None:
-        self.memory = memory
+        self.memory = memory  # what the store's header keeps
         self._described = tuple(described)
         self._zone = zone
 
@@ -189,10 +157,8 @@ class Plans:
         return bool(self._described or memory.plans or memory.runs or memory.ended or memory.unfit)
 
     def note(self, content: Mapping[str, Any], now: int) -> None:
-        """Take the content of a PLAN event, as the decoder has checked it. now: microseconds.
-
-        Raises:
-            EventError: the store has as many plans as it may have.
+        """Take the checked content of a PLAN event. `now`: microseconds. EventError: the store has as many as it may
+        have.
         """
         memory = self.memory
         if content.get("cancelled"):
@@ -397,11 +363,7 @@ class Plans:
     def of_window(
         self, view: ForecastView, plan: Plan, window: Window, tick: int, fill: FillModel, *, since: int | None = None
     ) -> list[Flow]:
-        """Return the flows of a window that has not begun.
-
-        Args:
-            since: time from which they are rolled, microseconds, whatever earlier runs took; None: that of the tick.
-        """
+        """Return the flows of a window that has not begun, rolled from `since`, microseconds; None: from the tick."""
         begins = (window.start - (tick * TICK if since is None else since)) / TICK
         ticks, announced = (window.end - window.start) / TICK, plan.announced(window)
         size, flows = size_of(view, plan), list[Flow]()

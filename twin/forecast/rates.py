@@ -46,19 +46,12 @@ _MOST_PUTS = np.iinfo(_I4).max
 
 
 class Puts(msgspec.Struct):
-    """Puts of a store by half hours of event time, part of its state: at most 1.5 KB.
+    """Puts of a store by half hours of event time, part of its state: at most 1.5 KB."""
 
-    Attributes:
-        counts: i4, little-endian: messages put, refused ones included, of the last half hours, oldest first; UNKNOWN.
-        slot: number of the half hour under way since 1970, or of the one behind a history.
-        total: puts of the store before it; None: its beginning was not observed.
-        is_begun: True once a half hour of the store's own events is under way.
-    """
-
-    counts: bytes = b""
-    slot: int = 0
-    total: int | None = None
-    is_begun: bool = False
+    counts: bytes = b""  # i4, little-endian: messages put or refused by half hour, oldest first; UNKNOWN
+    slot: int = 0  # number of the half hour under way since 1970, or of the one behind a history
+    total: int | None = None  # puts of the store before it; None: its beginning was not observed
+    is_begun: bool = False  # True once a half hour of the store's own events is under way
 
     def note(self, tick: int, total: int) -> None:
         """Advance to a tick."""
@@ -99,23 +92,14 @@ class Puts(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Trust in the experts of a store, and their predictions for the half hours around the present one.
+    """Trust in the experts of a store, and their predictions for the half hours around the present one."""
 
-    Attributes:
-        weights: f8[EXPERTS, SPANS], together 1 for each span.
-        spread: f8[SPANS], standard deviation of the logarithm of the actual puts over the prediction.
-        usual: f8[SPANS[-1] + 3], mean of the puts on earlier days, from the half hour before the one under way on.
-        week_ago: f8[SPANS[-1] + 3], puts a week ago.
-        days: earlier days that are known of the half hour under way.
-        least: puts of a half hour, below which no count is taken.
-    """
-
-    weights: Array
-    spread: Array
-    usual: Array
-    week_ago: Array
-    days: int
-    least: float
+    weights: Array  # f8[EXPERTS, SPANS], together 1 for each span
+    spread: Array  # f8[SPANS], standard deviation of the logarithm of the actual puts over the prediction
+    usual: Array  # f8[SPANS[-1] + 3], mean of the puts on earlier days, from the half hour before the one under way on
+    week_ago: Array  # f8[SPANS[-1] + 3], puts a week ago
+    days: int  # earlier days that are known of the half hour under way
+    least: float  # puts of a half hour, below which no count is taken
 
 
 @lru_cache(1024)
@@ -149,9 +133,6 @@ def wandering(counts: bytes) -> Array | None:
     """Return f8[SPANS], the drift of puts: standard deviation of the logarithm of the puts over the present rate.
 
     It is for stores too young for `trust`: None for older ones, and where less than four hours are known.
-
-    Args:
-        counts: as of `Puts`.
     """
     puts = _as_puts(counts)
     known = int(np.isfinite(puts).sum())
@@ -182,11 +163,7 @@ def _least(puts: Array) -> float:
 
 
 def sums_of(puts: Array) -> Array:
-    """Return f8[2, m + 1], the sum of the puts before each half hour, and how many of these are known.
-
-    Args:
-        puts: f8[m], of the half hours, NaN where unknown.
-    """
+    """Return f8[2, m + 1], the sum of the puts of half hours, f8[m] or NaN, before each, and how many are known."""
     sums = np.zeros((2, puts.size + 1))
     known = np.isfinite(puts)
     np.cumsum(np.where(known, puts, 0.0), out=sums[0, 1:])
@@ -195,13 +172,8 @@ def sums_of(puts: Array) -> Array:
 
 
 def predict(sums: Array, origins: Array, span: int, least: float) -> Array:
-    """Return f8[EXPERTS, n], the logarithm of the puts a half hour that each expert predicts; NaN: it cannot.
-
-    Args:
-        sums: as of `sums_of`. What an expert says uses the half hours before its origin alone.
-        origins: i8[n], the first half hours predicted.
-        span: half hours predicted.
-        least: puts of a half hour, below which no count is taken.
+    """Return f8[EXPERTS, n], the logarithm of the puts a half hour that each expert predicts for `span` of them from
+    each origin, i8[n], by those before it alone; NaN: it cannot. Below `least` puts no count is taken.
     """
     says = np.empty((EXPERTS, origins.size))
     says[NOW], says[HOUR] = _mean_of(sums, origins - 1, 1), _usual(sums, origins, span)[0]
@@ -231,11 +203,8 @@ def _usual(sums: Array, starts: Array, span: int) -> tuple[Array, Array]:
 def _weigh(errors: Array, span: int) -> tuple[Array, float]:
     """Return (weight of each expert, standard deviation of the error of their weighted mean).
 
-    Errors of spans that overlap are not independent: as many of them as a span is long count as one.
-
-    Args:
-        errors: f8[EXPERTS, n], of logarithms, the newest last; NaN where there is none.
-        span: half hours predicted.
+    Errors of spans that overlap are not independent: as many of them as a span is long count as one. `errors`:
+    f8[EXPERTS, n], of logarithms, the newest last; NaN where there is none.
     """
     known = np.isfinite(errors)
     fade = _FADE ** np.arange(errors.shape[1])[::-1]
@@ -254,30 +223,17 @@ def _weigh(errors: Array, span: int) -> tuple[Array, float]:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Puts that are expected at some times ahead.
+    """Puts that are expected at some times ahead."""
 
-    Attributes:
-        factor: f8[n], of the puts at present.
-        spread: f8[n], standard deviation of the logarithm of the puts until then.
-        now: f8[n], weight of the expert NOW.
-        persistent: f8[n], share of a change of the present puts that lasts until then, on the scale of logarithms.
-        days: earlier days that are known of this half hour.
-    """
-
-    factor: Array
-    spread: Array
-    now: Array
-    persistent: Array
-    days: int
+    factor: Array  # f8[n], of the puts at present
+    spread: Array  # f8[n], standard deviation of the logarithm of the puts until then
+    now: Array  # f8[n], weight of the expert NOW
+    persistent: Array  # f8[n], share of a change of the present puts that lasts until then, on the scale of logarithms
+    days: int  # earlier days that are known of this half hour
 
 
 def expected(trusted: Trust, tick: int, now: float, ahead: Array) -> Expected:
-    """Return the expected puts. For the next minutes the present rate is trusted fully.
-
-    Args:
-        trusted: the trust in the experts, as of the half hour under way.
-        now: messages put in a half hour, at the present rate.
-    """
+    """Return the expected puts. For the next minutes the present rate, messages a half hour, is trusted fully."""
     spans, middles = np.array([0, *SPANS], float), np.arange(trusted.usual.size) - 0.5
     passed = tick % HALF_HOUR_TICKS / HALF_HOUR_TICKS
     after = ahead / HALF_HOUR_TICKS

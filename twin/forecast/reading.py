@@ -32,19 +32,12 @@ _TIMETABLE = 2  # such rises that ended, from which the queue may be read on a t
 
 
 class Reading(NamedTuple):
-    """How the queues that fill a store are read.
+    """How the queues that fill a store are read."""
 
-    Attributes:
-        unread: share of the growth that is due to queues that nobody is measured to have open for input, 0..1.
-        silent: ticks since a get last removed a message from the queue that grows most; very many if none ever did.
-        got: messages got from that queue as a share of those put to it in the last 5 to 20 minutes; NaN: not known.
-        has_stopped: True if measured handles show that its reader has stopped.
-    """
-
-    unread: float = 0.0
-    silent: int = 0
-    got: float = math.nan
-    has_stopped: bool = False
+    unread: float = 0.0  # share of the growth, 0..1, of queues that nobody is measured to have open for input
+    silent: int = 0  # ticks since a get last removed a message from the queue that grows most, or very many
+    got: float = math.nan  # messages got from that queue per message put, in the last 5 to 20 minutes; NaN: not known
+    has_stopped: bool = False  # True if measured handles show that its reader has stopped
 
     @property
     def is_unread(self) -> bool:
@@ -69,13 +62,7 @@ READ = Reading()  # as where nothing is known of the queues
 
 
 def how_read(view: ForecastView, tick: int, *, is_sample: bool = False) -> Reading:
-    """Return how the queues that fill a store are read, of a store whose puts and gets are known.
-
-    Args:
-        view: the store.
-        tick: the present.
-        is_sample: True if events report a part of them, so that measured depths say which queues grow.
-    """
+    """Return how the queues that fill a store are read; of a sample of calls measured depths say which queues grow."""
     store = view.tables.store
     rows = store.queues[: len(view.queues)]
     if is_sample:
@@ -92,7 +79,6 @@ def how_read(view: ForecastView, tick: int, *, is_sample: bool = False) -> Readi
 
 
 def _how_measured(view: ForecastView, tick: int) -> Reading:
-    """Return how the queues are read by what is measured of them."""
     began = rises.under_way(view.tables.store, tick).age
     since = tick - max(_LEAST_TICKS, int(began))
     grown, _ = view.readers.depths(view.queues, since * TICK, tick * TICK)
@@ -114,9 +100,7 @@ def _has_lost_its_reader(view: ForecastView, row: int, tick: int) -> bool:
 
 def unread_share(view: ForecastView, tick: int, rise_began: int | None = None) -> float:
     """Return the share of a store's growth that nobody reads, 0..1; queues read on a timetable are left out.
-
-    Args:
-        rise_began: tick since which measured depths have grown; None: puts and gets are known.
+    `rise_began`: tick since which measured depths have grown; None: puts and gets are known.
     """
     rows = view.tables.store.queues[: len(view.queues)]
     unread = view.readers.unread(view.queues, rows, tick * TICK)

@@ -36,11 +36,7 @@ def refusing(view: ForecastView, now: int) -> tuple[Resource, ...]:
 
 
 def full_now(view: ForecastView, refused: tuple[Resource, ...], now: int) -> tuple[Forecast, ...]:
-    """Return the forecasts of full resources for which puts are refused: full now, for certain.
-
-    Args:
-        refused: the resources, as `refusing` returns them.
-    """
+    """Return the forecasts of full resources for which puts are refused: full now, for certain."""
     fill = view.fill_model(int(view.tables.store.scalars[0]["tick"]))
     usages = {resource: 100 * usage(fill, number) for number, resource in enumerate(fill.resources)}
     return tuple(
@@ -86,26 +82,17 @@ def without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The time that a store has left if its traffic continues.
+    """The time that a store has left if its traffic continues."""
 
-    Attributes:
-        seconds: median until any resource is full; inf: not within `LEFT_HOURS`; None: the traffic is not known.
-        fill: its fill model.
-        refused: the full resources for which puts are refused.
-    """
-
-    seconds: float | None
-    fill: FillModel
-    refused: tuple[Resource, ...]
+    seconds: float | None  # median until any resource is full; inf: beyond `LEFT_HOURS`; None: traffic not known
+    fill: FillModel  # its fill model
+    refused: tuple[Resource, ...]  # the full resources for which puts are refused
 
     @classmethod
     def ask(cls, view: ForecastView, before: Left | None = None, changed_at: int = 0) -> Self:
-        """Return what a store has left now.
-
-        Args:
-            before: what it had just before a change; where it refused puts, only the room that the change made counts,
-                and what changes nothing leaves as much.
-            changed_at: tick at which its traffic changed; puts refused before count no more. 0: it did not.
+        """Return what a store has left now. `before` a change: where it refused puts, only the room that the change
+        made counts, and what changes nothing leaves as much. Puts refused before the tick `changed_at` count no more;
+        0: nothing changed.
         """
         store = view.tables.store
         scalars = store.scalars[0]

@@ -23,12 +23,7 @@ _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 def effects(
     outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSettings, *, is_full: bool = False
 ) -> dict[str, str]:
-    """Return the effect of each remedy in words, by action (`twin.alerts.texts`).
-
-    Args:
-        config: the store's estate entry; a structure can offload sooner or be larger.
-        is_full: True while puts are refused, whatever the outlook expects.
-    """
+    """Return the effect of each remedy in words, by action (`twin.alerts.texts`); `is_full`: puts are refused."""
     if outlook.drawn is None:
         return {}
     remedied: dict[str, Outlook] = {}

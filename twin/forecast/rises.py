@@ -41,20 +41,13 @@ _WEEK = 7 * 86_400 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """The rise under way.
+    """The rise under way."""
 
-    Attributes:
-        age: ticks since it began.
-        low: utilisation at its beginning, as a share of what the store holds in all, or of the data set.
-        height: utilisation now.
-        stayed: share of the messages put since then that have stayed.
-        topped: ticks from its beginning until it was highest: it is known to have lasted as long; None: until now.
-    """
-
-    age: float
-    low: float
-    height: float
-    stayed: float
+    age: float  # ticks since it began
+    low: float  # utilisation at its beginning, as a share of what the store holds in all, or of the data set
+    height: float  # utilisation now
+    stayed: float  # share of the messages put since then that have stayed
+    # ticks from its beginning to its top: it is known to have lasted as long; None: until now
     topped: float | None = None
 
     @property
@@ -65,15 +58,10 @@ class Rise:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Past rises.
+    """Past rises."""
 
-    Attributes:
-        rows: RISE[n], the rises.
-        alike: f8[2, n], how much each is like the present one: in cause, in pace too; 0..1.
-    """
-
-    rows: Array
-    alike: Array
+    rows: Array  # RISE[n], the rises
+    alike: Array  # f8[2, n], how much each is like the present one: in cause, in pace too; 0..1
 
     @property
     def weights(self) -> Array:
@@ -119,7 +107,8 @@ def under_way(store: Store, tick: int, tide_row: int = TOTAL_TIDE) -> Rise:
     stayed = int(scalars["messages"]) - int(tide["messages"])
     age = max(1, tick - int(tide["began"]))
     topped = max(1, int(tide["topped"]) - (tick - age)) if tide["rising"] else age
-    return Rise(float(age), low, height, _share_stayed(stayed, puts), float(min(age, topped)))
+    share = min(1.0, max(0.0, stayed / puts)) if puts > 0 else 1.0
+    return Rise(float(age), low, height, share, float(min(age, topped)))
 
 
 def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
@@ -129,11 +118,7 @@ def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
 
 
 def past_threshold(store: Store, resource_tides: Sequence[int], percent: float) -> tuple[tuple[int, int], ...]:
-    """Return the rises under way that began below a threshold and have reached it: row of `tides`, tick of beginning.
-
-    Args:
-        resource_tides: rows of `tides` of the resources.
-    """
+    """Return the rises under way that began below a threshold and have reached it: row of `tides`, first tick."""
     tides = store.tides[list(resource_tides)]
     reached = 100.0 * np.maximum(tides["share"], tides["top"])
     is_past = (tides["rising"] == 1) & (100.0 * tides["low"] < percent) & (reached >= percent)
@@ -146,9 +131,6 @@ def chance_beyond_past(store: Store, resource_tide: int) -> float:
 
     It is the used part of the room above the highest end, or above _SELDOM: 0 up to there, 1 where the resource is
     full. It is 0 where fewer than three rises are known.
-
-    Args:
-        resource_tide: row of `tides` of the resource.
     """
     tide, tops = store.tides[resource_tide], _tops(store)
     if not tide["rising"] or tops.size < _MIN_KNOWN or tide["share"] <= tops.max() + _BEYOND:
@@ -171,11 +153,7 @@ def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
 
 
 def alike(rows: Array, climb: float, pace: float, stays: float) -> Array:
-    """Return f8[2, n], how much each of RISE[n] counts for another rise, 0..1: by cause alone, by pace too.
-
-    Args:
-        stays: share of the messages put that stayed.
-    """
+    """Return f8[2, n], how much each RISE counts for one, 0..1: by cause, by pace too. `stays`: share of the puts."""
     climbs = np.maximum(1e-6, rows["top"] - rows["low"])
     lasted = np.maximum(1.0, rows["ended"] - rows["began"])
     stayed = np.clip(rows["stayed"] / np.maximum(1, rows["puts"]), 0.0, 1.0)
@@ -187,13 +165,10 @@ def alike(rows: Array, climb: float, pace: float, stays: float) -> Array:
 def chance_to_last(
     rise: Rise, past: Past, pace: float, steady: int, ahead: Array, *, has_stopped: bool = False
 ) -> Array:
-    """Return f8[n], the probability that a rise lasts for `ahead` more ticks.
+    """Return f8[n], the probability that a rise lasts for `ahead` more ticks: the share of earlier rises like it that
+    lasted as long, of those that lasted until now: of its cause, and of its cause and pace.
 
-    It is the share of earlier rises like it that lasted as long, of those that lasted until now: of its cause, and of
-    its cause and pace.
-
-    Args:
-        has_stopped: True if a getter has stopped, so that nothing but its return ends the rise.
+    `has_stopped`: a getter has stopped, so that nothing but its return ends the rise.
     """
     lasted = _lasted_at(rise, pace, steady)
     prior = (lasted / (lasted + ahead)) ** (_STOPPED if has_stopped else 1.0)
@@ -210,10 +185,7 @@ def _share_lasting(past: Past, weights: Array, reached: Array, unseen: Array) ->
     """Return f8[m], the share of past rises that last until some ages, smoothed by how much they differ.
 
     The width falls with the number of rises as in Silverman's rule [published: Silverman, "Density Estimation for
-    Statistics and Data Analysis", 1986].
-
-    Args:
-        unseen: f8[m], what rises of a kind not seen yet add.
+    Statistics and Data Analysis", 1986]. `unseen`: f8[m], what rises of a kind not seen yet add.
     """
     logs, harmless = np.log(past.lasted), np.where(past.refused, 0.0, weights)
     count = float(harmless.sum())
@@ -229,10 +201,6 @@ def _lasted_at(rise: Rise, pace: float, steady: int) -> float:
     """Return the ticks for which a rise has lasted at its present pace; one that has become faster is young again."""
     lasted = min(rise.age, max(1.0, (rise.height - rise.low) / max(pace, 1e-9)))
     return min(lasted, float(steady)) if pace > _FASTER * rise.pace else lasted
-
-
-def _share_stayed(stayed: int, puts: int) -> float:
-    return min(1.0, max(0.0, stayed / puts)) if puts > 0 else 1.0
 
 
 def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:

@@ -62,34 +62,22 @@ Worth = Callable[[Situation], float]
 
 
 class Danger(NamedTuple):
-    """Facts by which a watch becomes a page.
+    """Facts by which a watch becomes a page."""
 
-    Attributes:
-        probability: probability of full within the horizon.
-        times: seconds until full (p10, p50, p90).
-        usage: share in use of the resource that is full first.
-        turned_before: True if rises like the present one have turned back before: a false call at one more of them
-            costs trust, so it has to be surer.
-        is_asked: True if a resource passes its threshold just now, which is asked once in a rise.
-        is_clear: True if nobody reads what fills the store, or its getters stopped or lag as they never did.
-        keeps_up: True if the getters of the queue that fills the store get almost as much as is put.
-    """
-
-    probability: float
-    times: Sequence[float]
-    usage: float = 1.0
+    probability: float  # probability of full within the horizon
+    times: Sequence[float]  # seconds until full (p10, p50, p90)
+    usage: float = 1.0  # share in use of the resource that is full first
+    # True if rises like the present one have turned back before: a false call at one more of them costs trust, so it
+    # has to be surer
     turned_before: bool = False
-    is_asked: bool = False
-    is_clear: bool = False
-    keeps_up: bool = False
+    is_asked: bool = False  # True if a resource passes its threshold just now, which is asked once in a rise
+    is_clear: bool = False  # True if nobody reads what fills the store, or its getters stopped or lag as they never did
+    keeps_up: bool = False  # True if the getters of the queue that fills the store get almost as much as is put
 
 
 def is_danger(probability: float, soon: float, times: Sequence[float], config: ForecastSettings) -> bool:
-    """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be.
-
-    Args:
-        soon: probability of full within `SOON_S`.
-        times: seconds until full (p10, p50, p90).
+    """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be. `soon`:
+    probability of full within `SOON_S`; `times`: seconds until full (p10, p50, p90).
     """
     near, left = likely(config), times[1]
     if left > config.forecast_lead_s:
@@ -117,10 +105,6 @@ def paying(probability: float, needless: float) -> float:
 
     A call pays from the odds 1 : needless that it saves a filling. These odds are those of the probability but for a
     factor of the situation, which the table above has: `probability` is where they are 1 : `_FITTED_AT`.
-
-    Args:
-        probability: the same at `_FITTED_AT`.
-        needless: needless calls that a saved filling is worth.
     """
     return probability / (probability + (1 - probability) * needless / _FITTED_AT)
 

@@ -70,24 +70,17 @@ class Weeks(msgspec.Struct):
     """Shares in use of a store by hours of event time, part of its state: at most 2.7 KB.
 
     It is the fullest resource at any time, storage class memory apart, which may be full for good.
-
-    Attributes:
-        lows, highs: i2, little-endian: least and largest ten-thousandth in use in each of the last hours, oldest first.
-        slot: number of the hour under way since 1970; 0: no event yet.
-        share: share in use at its first tick.
-        low, high: least and largest share in it so far.
-        due: tick from which to decide whether the weekend lasts; 0: not known yet.
-        reviewed: hour at which the open watch about it was last reviewed; 0: none is open.
     """
 
+    # lows, highs: i2, little-endian: least and largest ten-thousandth in use in each of the last hours, oldest first
     lows: bytes = b""
     highs: bytes = b""
-    slot: int = 0
-    share: float = 0.0
-    low: float = math.inf
+    slot: int = 0  # number of the hour under way since 1970; 0: no event yet
+    share: float = 0.0  # share in use at its first tick
+    low: float = math.inf  # low, high: least and largest share in it so far
     high: float = 0.0
-    due: int = 0
-    reviewed: int = 0
+    due: int = 0  # tick from which to decide whether the weekend lasts; 0: not known yet
+    reviewed: int = 0  # hour at which the open watch about it was last reviewed; 0: none is open
 
     def begin(self, now: int, zone: tzinfo) -> None:
         """Begin the first hour, and set when a weekend is decided about: not before it can be. now: microseconds."""
@@ -96,11 +89,7 @@ class Weeks(msgspec.Struct):
         self.due = next_friday(now + max(0, LEAST_KNOWN - known) * _HOUR_US, zone) // TICK
 
     def note(self, tick: int, share: float, low: float = math.inf, high: float = 0.0) -> None:
-        """Advance to a tick.
-
-        Args:
-            low, high: least and largest share since the last tick that was noted, unless they were taken.
-        """
+        """Advance to a tick. `low`, `high`: least and largest share since the last noted, unless they were taken."""
         self.low, self.high = min(self.low, low, share), max(self.high, high, share)
         slot = tick // HOUR_TICKS
         if slot <= self.slot:
@@ -154,15 +143,10 @@ def _next(now: int, zone: tzinfo, weekday: int, clock: time) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LongLook:
-    """Long forecast of a store by its own hours.
+    """Long forecast of a store by its own hours."""
 
-    Attributes:
-        full_in: f8[_PATHS], hours until it is full, by path; inf: not in them.
-        leak: share that it leaks a day; 0: none stands out.
-    """
-
-    full_in: Array
-    leak: float
+    full_in: Array  # f8[_PATHS], hours until it is full, by path; inf: not in them
+    leak: float  # share that it leaks a day; 0: none stands out
 
     def lasting(self, hours: float) -> float:
         """Return the probability that it is not full for some hours."""
@@ -179,14 +163,7 @@ class LongLook:
 
 @lru_cache(1024)
 def look_weeks(lows: bytes, highs: bytes, share: float, seed: int, planned: bytes = b"") -> LongLook | None:
-    """Return what a store's hours say of the next fourteen days; None: fewer than two days are known.
-
-    Args:
-        lows, highs: as of `Weeks`.
-        share: share in use now.
-        seed: seed of the random numbers.
-        planned: f8[AHEAD], share that planned work adds by each coming hour; b"": nothing is planned.
-    """
+    """Return what a store's hours say of the next 14 days, or None; `planned`: f8[AHEAD], shares added, or b""."""
     low, high = (np.frombuffer(hours, _I2) / _UNIT for hours in (lows, highs))
     if low.size < LEAST_KNOWN:
         return None
@@ -206,17 +183,11 @@ def look_weeks(lows: bytes, highs: bytes, share: float, seed: int, planned: byte
 
 
 class _Days(NamedTuple):
-    """Days back from now, the last one first. A day is that of the hours before now, and so on.
+    """Days back from now, the last one first. A day is that of the hours before now, and so on."""
 
-    Attributes:
-        courses: f8[days, DAY], largest share of each hour above the least of the day.
-        begins: f8[days], the same of the hour before its first.
-        troughs: f8[days], least share, oldest first.
-    """
-
-    courses: Array
-    begins: Array
-    troughs: Array
+    courses: Array  # f8[days, DAY], largest share of each hour above the least of the day
+    begins: Array  # f8[days], the same of the hour before its first
+    troughs: Array  # f8[days], least share, oldest first
 
     @classmethod
     def cut(cls, low: Array, high: Array) -> Self:
@@ -273,11 +244,7 @@ def _drift(leak: Leak, rng: np.random.Generator, ahead: Array) -> Array:
 
 
 def _courses(days: _Days, above: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return (f8[_PATHS, AHEAD], shares above the least one, of days that are drawn; f8[_PATHS], those before them).
-
-    Args:
-        above: share above the least one now.
-    """
+    """Return (f8[_PATHS, AHEAD], shares above the least one, of days that are drawn; f8[_PATHS], those before them)."""
     known, coming = days.begins.size, AHEAD // DAY
     back = np.arange(known)
     drawn = np.empty((_PATHS, coming), np.int64)
@@ -292,13 +259,8 @@ def _courses(days: _Days, above: float, rng: np.random.Generator) -> tuple[Array
 
 
 def _rise(low: Array, high: Array, share: float, base: float, rng: np.random.Generator, ahead: Array) -> Array:
-    """Return f8[_PATHS, n], shares above the least one while the present rise lasts, and is drained after it.
-
-    Args:
-        low, high: f8[n], shares by hour.
-        share: share in use now.
-        base: least share of the last day.
-        ahead: f8[n], hours.
+    """Return f8[_PATHS, n], shares above the least one of the last day while the present rise lasts, and is drained
+    after it. `low`, `high`: f8[n], by hour; `ahead`: f8[n], hours.
     """
     above = share - base
     at_foot = np.flatnonzero(low[::-1][: 3 * DAY] <= base + _FOOT * above)

@@ -77,23 +77,14 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings that keep the promise.
+    """Settings that keep the promise."""
 
-    Attributes:
-        title: what kind of change.
-        settings: attributes as in the estate.
-        steps: what people are to do, sentences with commands.
-        mqsc: its MQSC commands that the estate reads too; "": none.
-        cfrm: its STRUCTURE statement of the CFRM policy; "": the policy stays.
-        outcome: with it.
-    """
-
-    title: str
-    settings: Settings
-    steps: tuple[str, ...]
-    mqsc: str
-    cfrm: str
-    outcome: FillOutcome
+    title: str  # what kind of change
+    settings: Settings  # attributes as in the estate
+    steps: tuple[str, ...]  # what people are to do, sentences with commands
+    mqsc: str  # its MQSC commands that the estate reads too; "": none
+    cfrm: str  # its STRUCTURE statement of the CFRM policy; "": the policy stays
+    outcome: FillOutcome  # with it
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -478,27 +469,16 @@ def _free_scm(config: Structure, estate: Estate) -> int:
 
 
 class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):
-    """The members of a cluster that carry a load.
+    """The members of a cluster that carry a load."""
 
-    Attributes:
-        store: name of the cluster.
-        time: the moment, event time as text.
-        load_per_s: messages/s that they are to carry: those put, and those that wait, times the factor.
-        carried_per_s: messages/s that the active members carry.
-        active: number of active members.
-        members: number that carries the load: of the active ones alone where they suffice.
-        start: existing members to start, the best first.
-        steps: what people are to do, sentences with commands; none where the active members carry it.
-    """
-
-    store: str
-    time: str
-    load_per_s: float
-    carried_per_s: float
-    active: int
-    members: int
-    start: tuple[str, ...]
-    steps: tuple[str, ...]
+    store: str  # name of the cluster
+    time: str  # the moment, event time as text
+    load_per_s: float  # messages/s that they are to carry: those put, and those that wait, times the factor
+    carried_per_s: float  # messages/s that the active members carry
+    active: int  # number of active members
+    members: int  # number that carries the load: of the active ones alone where they suffice
+    start: tuple[str, ...]  # existing members to start, the best first
+    steps: tuple[str, ...]  # what people are to do, sentences with commands; none where the active members carry it
 
     @property
     def is_enough(self) -> bool:

@@ -35,23 +35,16 @@ _Bound = int | str
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row: changes of a kind, of some stores, within bounds.
+    """A row: changes of a kind, of some stores, within bounds."""
 
-    Attributes:
-        kind: the template.
-        stores: patterns of stores, such as QSG1/APP*.
-        bounds: least and greatest value by pattern of attributes; a number without any is not allowed.
-        approvers: people who must approve, beside the one who requests.
-        per_hour: changes by this row that are handed over in an hour.
-        windows: when; none: at any time.
-    """
-
-    kind: ActKind
-    stores: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    kind: ActKind  # the template
+    stores: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # patterns of stores, such as QSG1/APP*
+    # least and greatest value by pattern of attributes; all numbers need one
     bounds: dict[str, tuple[_Bound, _Bound]] = {}
+    # people who must approve, beside the one who requests
     approvers: Annotated[int, msgspec.Meta(ge=1, le=MAX_APPROVERS)] = 1
-    per_hour: Annotated[int, msgspec.Meta(ge=1, le=60)] = 1
-    windows: tuple[str, ...] = ()
+    per_hour: Annotated[int, msgspec.Meta(ge=1, le=60)] = 1  # changes by this row that are handed over in an hour
+    windows: tuple[str, ...] = ()  # when; none: at any time
 
     def covers(self, kind: str, store: str) -> bool:
         """Return True if the row is about a kind of change of a store."""
@@ -116,15 +109,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Allowed(NamedTuple):
-    """The changes that a site allows.
+    """The changes that a site allows."""
 
-    Attributes:
-        rows: its rows; of several that are about a change the first counts.
-        zone: zone of its windows.
-    """
-
-    rows: tuple[Allow, ...] = ()
-    zone: tzinfo = UTC
+    rows: tuple[Allow, ...] = ()  # its rows; of several that are about a change the first counts
+    zone: tzinfo = UTC  # zone of its windows
 
     def row_of(self, kind: str, store: str, settings: Mapping[str, Value]) -> Allow:
         """Return the row that allows a change. UsageError: none does; says why."""
@@ -137,11 +125,7 @@ class Allowed(NamedTuple):
 
 
 def read_allowed(path: Path) -> Allowed:
-    """Return what a file allows.
-
-    Raises:
-        UsageError: it cannot be read or is wrong, belongs to somebody else, or others may read or write it.
-    """
+    """Return what a file allows. UsageError: unreadable or wrong, of somebody else, or others may read or write it."""
     where = f"--actions {path}"
     try:
         with path.open("rb") as file:

@@ -50,33 +50,19 @@ _HALVINGS_REQUIRED = 5  # likewise where settings are required: their plans are 
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording replayed with a plan, its puts as requests.
+    """A recording replayed with a plan, its puts as requests."""
 
-    Attributes:
-        title: title of the plan; "as it is" without one; of a smaller size its name.
-        recorded: messages refused in the recording because a store was full.
-        puts: messages that were asked to be put.
-        refused: messages refused here because a store was full.
-        first_full: time of the first of them; None: none is refused.
-        full: the resources that were full then.
-        unserved_gets: gets of the recording whose message was refused here.
-        peak_pct: the highest of `usage_pct`.
-        fullest: the resource that has it.
-        times: f8 seconds since 1970, samples.
-        usage_pct: the fullest resource of the store at each sample, percent.
-    """
-
-    title: str
-    recorded: int
-    puts: int
-    refused: int
-    first_full: str | None
-    full: tuple[str, ...]
-    unserved_gets: int
-    peak_pct: float
-    fullest: str | None = None
-    times: tuple[float, ...]
-    usage_pct: tuple[float, ...]
+    title: str  # title of the plan; "as it is" without one; of a smaller size its name
+    recorded: int  # messages refused in the recording because a store was full
+    puts: int  # messages that were asked to be put
+    refused: int  # messages refused here because a store was full
+    first_full: str | None  # time of the first of them; None: none is refused
+    full: tuple[str, ...]  # the resources that were full then
+    unserved_gets: int  # gets of the recording whose message was refused here
+    peak_pct: float  # the highest of `usage_pct`
+    fullest: str | None = None  # the resource that has it
+    times: tuple[float, ...]  # f8 seconds since 1970, samples
+    usage_pct: tuple[float, ...]  # the fullest resource of the store at each sample, percent
 
 
 class Hindsight(msgspec.Struct, frozen=True, kw_only=True):
@@ -319,10 +305,7 @@ def replay_with(
     pieces: Iterable[Decoded], estate: Estate, store: str, title: str, settings: Settings, since: Moment | None = None
 ) -> Proof:
     """Return the proof of settings: a store's own events are replayed, its puts as requests; others do not change it.
-
-    Args:
-        pieces: the events of the store, as of `pieces_of`.
-        since: the store before these events, whose twin continues with them; None: it is empty.
+    They are of the store, as of `pieces_of`; since a moment its twin continues with them, else it is empty.
     """
     config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
     estate = replace(estate, stores={**estate.stores, store: config})

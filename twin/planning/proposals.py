@@ -51,17 +51,11 @@ _FORBIDS = frozenset((Condition.DRIFT, Condition.SOURCE_SILENT))  # while one is
 
 
 class Change(NamedTuple):
-    """A change of a store, by one of the templates.
+    """A change of a store, by one of the templates."""
 
-    Attributes:
-        kind: the template.
-        config: the store.
-        settings: attributes of the store, in the order of the statement; sizes in bytes.
-    """
-
-    kind: ActKind
+    kind: ActKind  # the template
     config: MessageStoreConfig
-    settings: dict[str, Value]
+    settings: dict[str, Value]  # attributes of the store, in the order of the statement; sizes in bytes
 
     @property
     def language(self) -> Language:
@@ -99,14 +93,8 @@ class Change(NamedTuple):
 
 
 def read_change(text: str, config: MessageStoreConfig) -> Change:
-    """Return the change that a statement of an alert is.
-
-    Args:
-        text: the statement, which anybody may have written.
-        config: the store of the alert.
-
-    Raises:
-        UsageError: it is none of the templates, or not as this store's would be written.
+    """Return the change that a statement of an alert is, which anybody may have written. UsageError: it is none of the
+    templates, or not as this store's would be written.
     """
     change = None
     if len(text) <= MAX_TEXT and text.isprintable():
@@ -120,14 +108,7 @@ def read_change(text: str, config: MessageStoreConfig) -> Change:
 
 
 def rebuilt(request: Requested, config: MessageStoreConfig) -> Change:
-    """Return the change of a request, made again from its kind and parameters.
-
-    Args:
-        config: the store of the request.
-
-    Raises:
-        UsageError: its statement, target or hash is not what these give.
-    """
+    """Return the change of a request, made again. UsageError: its statement, target or hash is not what that gives."""
     change = read_change(request.statement, config)
     own = (request.kind, request.language, request.target, request.settings, request.sha256, request.look)
     if own != (change.kind, change.language, change.target, change.settings, change.sha256, change.look):
@@ -164,17 +145,12 @@ def _read_mqsc(text: str, config: MessageStoreConfig) -> Change | None:
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A change with its predicted effect: the dry run of an action.
-
-    Attributes:
-        summary, precondition, risk: texts of the action.
-        others: as of `twin.records.Requested`.
-    """
+    """A change with its predicted effect: the dry run of an action. Other fields are as of `twin.records.Requested`."""
 
     alert_id: str
     action: str
     step: int
-    summary: str
+    summary: str  # summary, precondition, risk: texts of the action
     precondition: str | None
     risk: str | None
     store: str
@@ -195,13 +171,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def alert_of(alerts: Mapping[str, _Alert], alert_id: str, place: str) -> _Alert:
-    """Return an alert by its id. UsageError: there is none.
-
-    Args:
-        alerts: those that are known, by id.
-        alert_id: the id, which anybody may have written.
-        place: where they are from, in words.
-    """
+    """Return an alert by its id, which anybody may have written, of those from `place`."""
     if not alerts:
         raise UsageError(f"alert {show(alert_id)}: {place} has no such alert; expected: one that is open, a later time")
     if alert_id not in alerts:
@@ -213,17 +183,9 @@ def propose(
     alert: AlertRecord, action: str, step: int | None, moment: Moment, state: StateRecord | None = None
 ) -> Proposal:
     """Return a step of an alert's runbook as a change, with its effect if the traffic continues. Nothing is changed.
-
-    Args:
-        alert: the alert, as it is now.
-        action: id of the action.
-        step: number of the step, from 1; None: the only one that is a change.
-        moment: its store now.
-        state: state record of the store now; None: that of the moment.
-
-    Raises:
-        UsageError: the alert is over, has no such action or step, the step is no change that is handed over, the store
-            would refuse it, or its effect cannot be predicted.
+    `step`: number from 1, None: the only one that is a change; `state`: None: that of the moment. UsageError: the alert
+    is over, has no such action or step, the step is no change that is handed over, the store would refuse it, or its
+    effect cannot be predicted.
     """
     data, twin = alert.data, moment.twin
     if data.store != twin.name:
@@ -296,11 +258,7 @@ def _step(action: Action, step: int | None, config: MessageStoreConfig) -> tuple
 
 def _expectation(outcome: FillOutcome) -> Expectation:
     return Expectation(
-        resource=outcome.resource,
-        p10=outcome.p10,
-        p50=outcome.p50,
-        p90=outcome.p90,
-        probability=outcome.probability,
+        resource=outcome.resource, p10=outcome.p10, p50=outcome.p50, p90=outcome.p90, probability=outcome.probability
     )
 
 
@@ -335,12 +293,8 @@ def forecast_of(state: StateRecord) -> Expectation | None:
 
 
 def problem_of(store: str, state: StateRecord | None, alerts: Iterable[AlertRecord], now: int) -> str:
-    """Return why nothing can be predicted of a store now, and what is expected; "": it can be.
-
-    Args:
-        state: its last state record; None: there is none.
-        alerts: the open alerts, of any store.
-        now: wall clock, microseconds since 1970.
+    """Return why nothing can be predicted of a store at a time of the wall clock, microseconds, and what is expected,
+    or "".
     """
     if state is None or state.time is None:
         return f"{store} has no state; expected: a job that has processed its events"
@@ -356,12 +310,7 @@ def problem_of(store: str, state: StateRecord | None, alerts: Iterable[AlertReco
 
 
 def changed_since(request: Requested, state: StateRecord, *, is_open: bool) -> str:
-    """Return what has changed since the request; "": nothing.
-
-    Args:
-        state: the last state record of its store.
-        is_open: True if its alert is.
-    """
+    """Return what has changed since the request, or "". `state`: the last of its store; `is_open`: its alert is."""
     if not is_open:
         return "its alert is over"
     if size_of(state) != request.size:

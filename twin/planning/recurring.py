@@ -78,9 +78,7 @@ class _Rise(NamedTuple):
 
 
 def find_plans(
-    recordings: Sequence[str | Path],
-    estate: Estate | str | Path,
-    on_chunk: Callable[[Chunk, int], None] | None = None,
+    recordings: Sequence[str | Path], estate: Estate | str | Path, on_chunk: Callable[[Chunk, int], None] | None = None
 ) -> list[Proposal]:
     """Return the work that recurs in recordings, by store and hour of the day.
 
@@ -221,7 +219,6 @@ def _proposed(
 
 
 def _put(times: Array, counts: Array, rise: _Rise, minute: int, duration: int) -> int:
-    """Return the messages put in the window in which a rise is."""
     begin = rise.begin - ((rise.minute - minute) % _DAY_MIN) * _MINUTE
     low, high = np.searchsorted(times, (begin, begin + duration * _MINUTE), side="right")
     return max(1, int(counts[max(low, high - 1)] - counts[max(0, low - 1)]))

@@ -114,7 +114,6 @@ class Moment:
         return twin
 
     def _copied(self, estate: Estate) -> MessageStore:
-        """Return a copy of the twin, of an estate."""
         arrays, header = self.twin.tables.copied_arrays(), self.twin.header()
         return open_message_store(estate, self.twin.name, arrays, header, None)
 
@@ -145,25 +144,16 @@ UNCHANGED = Traffic()
 
 
 class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The future of a store if its traffic continues: quantiles over all futures that were drawn.
+    """The future of a store if its traffic continues: quantiles over all futures that were drawn."""
 
-    Attributes:
-        resource: that is most often full first; None: none on any path.
-        p10, p50, p90: seconds until any resource is full; None: not within the horizon.
-        probability: that any resource is full within the horizon.
-        shares: probability to be full first, by resource.
-        messages_that_fit: messages of this mix that fit, without any get, until puts fail; None: no message was put.
-        puts_per_s: messages that applications ask to put, those included that a full store refuses.
-    """
-
-    resource: str | None
-    p10: float | None
+    resource: str | None  # that is most often full first; None: none on any path
+    p10: float | None  # p10, p50, p90: seconds until any resource is full; None: not within the horizon
     p50: float | None
     p90: float | None
-    probability: float
-    shares: dict[str, float]
-    messages_that_fit: int | None
-    puts_per_s: float
+    probability: float  # that any resource is full within the horizon
+    shares: dict[str, float]  # probability to be full first, by resource
+    messages_that_fit: int | None  # of this mix, without any get, until puts fail; None: no message was put
+    puts_per_s: float  # messages that applications ask to put, those included that a full store refuses
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,7 +254,6 @@ def _next_window(plan: Plan, zone: tzinfo, now: int) -> Window:
 def _planned_outcome(
     moment: Moment, twin: MessageStore, planned: Sequence[tuple[Plan, Window]], now: int
 ) -> FillOutcome:
-    """Return the outcome of windows of planned work that come together."""
     plans = twin.monitor.plans
     if len(planned) == 1:
         problem = fits.fit(plans, twin, *planned[0], moment.tick)
@@ -325,13 +314,8 @@ def at_moment(recording: str | Path, estate: Estate | str | Path, store: str, ti
 
 
 def twin_at(recording: str | Path, estate: Estate, store: str, time: EventTime | None = None) -> Twin:
-    """Return the twin of a store at a moment of a recording.
-
-    Args:
-        time: event time up to which events are applied; None: all of them.
-
-    Raises:
-        UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
+    """Return the twin of a store at a moment of a recording; None: its end. UsageError: no such store, no such time, or
+    the recording cannot be read or has no event of the store by then.
     """
     if store not in estate.stores:
         raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
@@ -350,11 +334,6 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: EventTime |
 
 
 def _outcome(moment: Moment, twin: MessageStore, traffic: Traffic, horizon_s: float) -> FillOutcome:
-    """Return the future of a store.
-
-    Args:
-        horizon_s: how far to look, seconds.
-    """
     tick, store = moment.tick, twin.tables.store
     fill = twin.fill_model(tick)
     now = flows.present(store, tick, fill.weights)
@@ -422,7 +401,6 @@ def _asked(store: Store, since: int, until: int) -> Array:
 
 
 def _counts(store: Store, since: int, until: int, offset: int | Array) -> Array:
-    """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1."""
     ticks = np.arange(max(since, until - BINS + 1), until)
     rows = (ticks % BINS)[store.bins["tick"][ticks % BINS] == ticks]
     if not store.counts.size:  # no put so far

@@ -9,8 +9,8 @@ chapter 13]. The numbers are drawn from a fixed seed: the same recordings give t
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,19 +37,11 @@ class Figure(NamedTuple):
 
 
 class Resamples:
-    """The recordings as they are, and drawn again.
-
-    Attributes:
-        weights: f8[1 + resamples, recordings], how often each recording counts; in the first row once.
-    """
+    """The recordings as they are, and drawn again."""
 
     def __init__(self, recordings: int, resamples: int = 0) -> None:
-        """Draw the recordings again.
-
-        Args:
-            recordings: number of recordings.
-            resamples: how many times they are drawn; not at all if there are fewer than LEAST_RECORDINGS.
-        """
+        """Draw the recordings again; not at all if there are fewer than LEAST_RECORDINGS."""
+        # f8[1 + resamples, recordings], how often each recording counts; in the first row once
         self.weights = _weights(recordings, resamples if recordings >= LEAST_RECORDINGS else 0)
 
     def total(self, values: Array | Sequence[float]) -> Array:
@@ -61,12 +53,7 @@ class Resamples:
         return figure(share(self.total(parts), self.total(wholes)))
 
     def quantile(self, values: Sequence[Sequence[float]], rank: float) -> Figure:
-        """Return a quantile of the values of all recordings, interpolated as by `numpy.quantile`.
-
-        Args:
-            values: those of each recording.
-            rank: 0 to 1.
-        """
+        """Return a quantile of the values of all recordings, interpolated as by `numpy.quantile`."""
         flat = np.array([value for own in values for value in own], float)
         if not flat.size:
             return Figure(None)
@@ -109,13 +96,3 @@ def figure(values: Array) -> Figure:
         return Figure(value)
     low, high = np.quantile(known, np.array(_TAILS) / 100, method="inverted_cdf").tolist()
     return Figure(value, Bounds(low, high))
-
-
-def values_of(figures: Mapping[str, Figure]) -> dict[str, Any]:
-    """Return the values of figures by name."""
-    return {name: own.value for name, own in figures.items()}
-
-
-def bounds_of(figures: Mapping[str, Figure]) -> dict[str, Bounds]:
-    """Return the intervals of those figures that have one, by name."""
-    return {name: own.bounds for name, own in figures.items() if own.bounds is not None}

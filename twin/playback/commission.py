@@ -165,16 +165,12 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
 
 @dataclass(slots=True)
 class Observed:
-    """Observations of a store while a recording is played.
+    """Observations of a store while a recording is played."""
 
-    Attributes:
-        tested: model and measurement by resource, the model as it was just before; without what tested nothing.
-        last_pct: drift just after the last measurement, percent of the total, by resource.
-        sizes: (model, measured) by field, of the first measurement: then the twin takes them over.
-    """
-
+    # model and measurement by resource, the model as it was just before; without what tested nothing
     tested: dict[str, DriftPoints] = field(default_factory=dict)
-    last_pct: dict[str, float] = field(default_factory=dict)
+    last_pct: dict[str, float] = field(default_factory=dict)  # drift after the last measurement, percent of the total
+    # (model, measured) by field, of the first measurement
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     puts: Counter[str] = field(default_factory=Counter)
     gets: Counter[str] = field(default_factory=Counter)
@@ -184,26 +180,17 @@ class Observed:
 
 
 class Observation(Observer):
-    """A recording, as its events and measurements show the twins.
-
-    Attributes:
-        stores: by name; those without an event are absent.
-        states: last state records, by name.
-        tolerances: percent, of the stores with a measurement, by name.
-        unknown: events that name queues or stores which the estate lacks.
-        heard: events by route of the estate.
-        calls: operations on queues, by route.
-        numbered: those of them with `seq`, by route.
-        counted: those of them that represent several messages, by route.
-        begin, end_time: earliest and latest event time, microseconds; None without events.
+    """A recording, as its events and measurements show the twins. By route of the estate it counts events (`heard`) and
+    operations on queues (`calls`), of these those with `seq` (`numbered`) and those of several messages (`counted`).
     """
 
     def __init__(self, estate: Estate) -> None:
-        self.stores: defaultdict[str, Observed] = defaultdict(Observed)
-        self.states: dict[str, StateRecord] = {}
-        self.tolerances: dict[str, float] = {}
-        self.unknown = 0
+        self.stores: defaultdict[str, Observed] = defaultdict(Observed)  # by name; those without an event are absent
+        self.states: dict[str, StateRecord] = {}  # last state records, by name
+        self.tolerances: dict[str, float] = {}  # percent, of the stores with a measurement, by name
+        self.unknown = 0  # events that name queues or stores which the estate lacks
         self.heard, self.calls, self.numbered, self.counted = np.zeros((4, len(estate.routes)), np.int64)
+        # begin, end_time: earliest and latest event time, microseconds; None without events
         self.begin: int | None = None
         self.end_time: int | None = None
         self._estate = estate
@@ -252,7 +239,6 @@ class Observation(Observer):
                 counter[route.queue or ""] += int(counts[index])
 
     def _count_events(self, events: Array) -> None:
-        """Count the events of each route, and their times. events: EVENT[n]."""
         size, begin, end = len(self.heard), int(events["time"].min()), int(events["time"].max())
         self.begin = begin if self.begin is None else min(begin, self.begin)
         self.end_time = end if self.end_time is None else max(end, self.end_time)

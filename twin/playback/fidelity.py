@@ -75,25 +75,15 @@ class HourApart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceFidelity(msgspec.Struct, frozen=True, kw_only=True):
-    """How a resource of the twin followed its measurements, the twin as it was just before each.
+    """How a resource of the twin followed its measurements, the twin as it was just before each."""
 
-    Attributes:
-        resource: the resource, as in alerts.
-        measurements: those that tested the twin, at most 10,000 of them.
-        matched: those within the tolerance.
-        alignment: what matches if the twin may be a few measurements late or early.
-        lag_s: its lag in seconds, by the usual distance of measurements; None without a match.
-        apart: the hours in which they part, in order.
-        points: model and measurement.
-    """
-
-    resource: str
-    measurements: int
-    matched: int
-    alignment: Alignment
-    lag_s: float | None
-    apart: tuple[HourApart, ...]
-    points: tuple[DriftPoint, ...]
+    resource: str  # the resource, as in alerts
+    measurements: int  # those that tested the twin, at most 10,000 of them
+    matched: int  # those within the tolerance
+    alignment: Alignment  # what matches if the twin may be a few measurements late or early
+    lag_s: float | None  # its lag in seconds, by the usual distance of measurements; None without a match
+    apart: tuple[HourApart, ...]  # the hours in which they part, in order
+    points: tuple[DriftPoint, ...]  # model and measurement
 
     @property
     def share(self) -> float:
@@ -107,27 +97,18 @@ class ResourceFidelity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alignment(msgspec.Struct, frozen=True, kw_only=True):
-    """How two traces of the same length lie on each other.
+    """How two traces of the same length lie on each other."""
 
-    Attributes:
-        matched: pairs within the tolerance, of at most one per sample.
-        distance_pct: mean distance of these pairs; None without any.
-        lag: samples by which the twin is usually late; below 0: it is early.
-    """
-
-    matched: int
-    distance_pct: float | None
-    lag: int
+    matched: int  # pairs within the tolerance, of at most one per sample
+    distance_pct: float | None  # mean distance of these pairs; None without any
+    lag: int  # samples by which the twin is usually late; below 0: it is early
 
 
 def fidelity_of(
     resource: str, points: Sequence[DriftPoint], tolerance_pct: float, since: int | None
 ) -> ResourceFidelity | None:
-    """Return how a resource followed its measurements; None where there are none.
-
-    Args:
-        tolerance_pct: distance within which a measurement matches, percent of the total.
-        since: time of the first measurement that counts, microseconds; None: all count.
+    """Return how a resource followed its measurements since a time, microseconds, or None; tolerance: percent of the
+    total.
     """
     own = [point for point in points if since is None or point.time >= since]
     if not own:
@@ -147,7 +128,6 @@ def fidelity_of(
 
 
 def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[HourApart]:
-    """Return the hours with a measurement beyond the tolerance, in order."""
     by_hour: dict[int, list[DriftPoint]] = {}
     for point in points:
         by_hour.setdefault(point.time // _HOUR, []).append(point)
@@ -164,7 +144,6 @@ def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[Hou
 
 
 def _worst(points: Sequence[DriftPoint]) -> DriftPoint:
-    """Return the point of the largest drift, either way."""
     return max(points, key=lambda point: abs(point.pct))
 
 
@@ -175,9 +154,6 @@ def align(model: Sequence[float], measured: Sequence[float], tolerance_pct: floa
     """Return the alignment of two traces that were sampled at the same times.
 
     A pair scores 1 if it is equal, down to 0.9 at the tolerance. Of equal alignments that without lag is taken.
-
-    Args:
-        model: percent of the total, n.
     """
     count, width = len(model), 2 * MAX_LAG + 1
     steps = bytearray((count + 1) * width)

@@ -65,14 +65,12 @@ def fillings(series: Series) -> list[Filling]:
 
 
 def onset(usage: Array) -> int:
-    """Return the index at which the rise to the last value began: the last one near the base level before it.
+    """Return the index in `usage`, f8[n], percent, STEP apart, at which the rise to the last value began: the last one
+    near the base level before it.
 
     The base level is, going back, the first of: the lowest point after a fall of more than half of the rise since then,
     and more than FALL; the level of a stretch of at least STRETCH, and as long as the rise since then, in which usage
     stayed within LEVEL of that rise; the minimum.
-
-    Args:
-        usage: f8[n], percent, STEP apart, n > 0.
     """
     end = len(usage) - 1
     top = level = float(usage[end])

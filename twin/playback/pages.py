@@ -63,10 +63,8 @@ def page_verdicts(
 
     A page is right if it opens between EARLY before the onset of a filling and its last 2192, or if a put was refused
     with 2053 while it was open; else it is false, even if it is still open at the 2192. One that opens in the last
-    HORIZON of the recording and is open at its end is undecided: a filling had no time to follow.
-
-    Args:
-        withdrawing_counts: True if a page that is over before the first 2192 is false.
+    HORIZON of the recording and is open at its end is undecided: a filling had no time to follow. With
+    `withdrawing_counts` one that is over before the first 2192 is false.
     """
     verdicts = []
     for page in pages:
@@ -121,11 +119,7 @@ def _had_full_queue(series: Series, page: Alarm) -> bool:
 
 
 def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool = False) -> list[Alarm]:
-    """Return the pages of one store, in order of time. Those of records without incidents may overlap.
-
-    Args:
-        watches: True: an incident counts from its opening, even if it calls nobody.
-    """
+    """Return the pages of one store, in order of time; with `watches` an incident counts from its opening."""
     incidents = Incidents()
     pages: dict[str, Alarm] = {}
     for record in records:
@@ -155,10 +149,8 @@ def static_pages(series: Series, percent: float, *, structure_only: bool = False
 
 
 def static(series: Series, percent: float, *, structure_only: bool = False, hysteresis: float = 0.0) -> list[Alarm]:
-    """Return the alarms of a fixed line: open at or above it, cleared below, as IXC585E and IXC586I.
-
-    Args:
-        structure_only: True: of entries and elements only, as structure full monitoring of z/OS.
+    """Return the alarms of a fixed line: open at or above it, cleared below, as IXC585E and IXC586I. `structure_only`:
+    of entries and elements only, as structure full monitoring of z/OS.
     """
     columns = [
         column for column, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}
@@ -200,14 +192,8 @@ def straight_line(series: Series, rules: Sequence[LineRule]) -> list[Alarm]:
 
 
 def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, Array]:
-    """Return level and slope of the least-squares line through the last `window` seconds, as in Prometheus.
-
-    Args:
-        usage: f8[n], percent, STEP apart.
-        window: seconds.
-
-    Returns:
-        f8[n], current value of the line, percent, and f8[n], its slope, percent/s, 0 with fewer than `least` samples.
+    """Return level and slope of the least-squares line through the last `window` seconds, as in Prometheus, of f8[n]
+    percent, STEP apart: f8[n], percent, and f8[n], percent/s, 0 with fewer than `least` samples.
     """
     count = usage.size
     reach = round(window * SECOND / STEP)

@@ -90,11 +90,7 @@ def mark_hours(axes: Axes) -> None:
 
 
 def draw_usage(axes: Axes, times: Sequence[int], usage: Mapping[str, Sequence[float]]) -> None:
-    """Draw a curve per resource that was ever used by more than 1 %, or the first one, with the line of 100 %.
-
-    Args:
-        usage: percent by resource, n each.
-    """
+    """Draw a curve per resource that ever used more than 1 %, or the first one, and the 100 % line; n values each."""
     keep = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).astype(int))
     places = dates(np.asarray(times)[keep].tolist())
     colours = resource_colours(list(usage))
@@ -109,14 +105,8 @@ def draw_usage(axes: Axes, times: Sequence[int], usage: Mapping[str, Sequence[fl
 
 
 def draw_replay(usage: pa.Table, alerts: Sequence[Alert], stores: Sequence[str]) -> Figure:
-    """Draw usage and alerts of stores over time: a panel and the bars of its alerts for each store.
-
-    Args:
-        usage: as `twin.Replayed.usage`.
-        stores: names of stores; none: the six that were fullest.
-
-    Raises:
-        UsageError: the replay has no store of that name, or none at all.
+    """Draw usage (as `twin.Replayed.usage`) and alerts of stores over time: a panel and the bars of its alerts for each
+    store. None named: the six that were fullest. UsageError: the replay has no store of that name, or none at all.
     """
     chosen = _chosen(usage, stores)
     end = int(pc.max(usage["time"].cast(pa.int64())).as_py())
@@ -175,7 +165,6 @@ Span = tuple[float, float, str]
 
 
 def _open_spans(alerts: Sequence[Alert], store: str, end: int) -> dict[str, list[Span]]:
-    """Return the spans in which the alerts of a store are open, by condition and resource."""
     spans: dict[str, list[Span]] = {}
     for alert, until in _with_ends(alerts, store, end):
         if alert.change == CLEARED:

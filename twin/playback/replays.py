@@ -19,12 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels.event_loop import (
-    MQRC_NO_MSG_AVAILABLE,
-    MQRC_Q_FULL,
-    MQRC_Q_SPACE_NOT_AVAILABLE,
-    MQRC_STORAGE_MEDIUM_FULL,
-)
+from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_Q_FULL, MQRC_Q_SPACE_NOT_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, PAGE
@@ -234,19 +229,12 @@ class Replayed(StatesByKind):
 
 @dataclass(slots=True)
 class Refusals:
-    """Puts of a store, and those that were refused.
+    """Puts of a store, and those that were refused."""
 
-    Attributes:
-        puts: messages asked to be put.
-        full: messages refused with 2192, of distributed queue managers 2056.
-        queue_full: messages refused with 2053.
-        first_full: time of the first of `full`, microseconds since 1970; None: there is none.
-    """
-
-    puts: int = 0
-    full: int = 0
-    queue_full: int = 0
-    first_full: int | None = None
+    puts: int = 0  # messages asked to be put
+    full: int = 0  # messages refused with 2192, of distributed queue managers 2056
+    queue_full: int = 0  # messages refused with 2053
+    first_full: int | None = None  # time of the first of `full`, microseconds since 1970; None: there is none
 
     @property
     def text(self) -> str:
@@ -267,17 +255,11 @@ class Refusals:
 
 @dataclass(slots=True)
 class StoreRefusals:
-    """Refusals of a store.
+    """Refusals of a store."""
 
-    Attributes:
-        recorded: as recorded.
-        replayed: by the given estate in the replay.
-        unserved_gets: gets of the recording whose message was refused, or had not come.
-    """
-
-    recorded: Refusals = field(default_factory=Refusals)
-    replayed: Refusals = field(default_factory=Refusals)
-    unserved_gets: int = 0
+    recorded: Refusals = field(default_factory=Refusals)  # as recorded
+    replayed: Refusals = field(default_factory=Refusals)  # by the given estate in the replay
+    unserved_gets: int = 0  # gets of the recording whose message was refused, or had not come
 
 
 def as_demands(block: EventBlock) -> EventBlock:
@@ -298,7 +280,6 @@ def as_demands(block: EventBlock) -> EventBlock:
 
 
 def _apply_demands(twin: MessageStore, block: EventBlock) -> list[Alert]:
-    """Apply a block as demands; return the alerts."""
     return twin.apply(as_demands(block), demands=True)
 
 
@@ -322,13 +303,11 @@ class Player:
         earlier: Mapping[str, Twin] | None = None,
         demands: bool = False,
     ) -> None:
-        """Continue with `twins`, by store name. Those of other stores are opened at their first event.
+        """Continue with `twins`, by store name; those of other stores are opened at their first event.
 
-        Args:
-            earlier: twins of an earlier estate; each stays as it is until its next event, as in a job that was started
-                again with another estate.
-            demands: True takes puts as demands, those with 2192, 2056 or 2053 too: the estate decides which fit. Gets,
-                ends of units of work and expiries happen as recorded; `refusals` then has the outcome.
+        A twin of `earlier`, of an earlier estate, stays as it is until its next event, as in a job that was started
+        again with another estate. `demands` takes puts as demands, those with 2192, 2056 or 2053 too: the estate
+        decides which fit. Gets, ends of units of work and expiries happen as recorded; `refusals` then has the outcome.
         """
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
@@ -360,7 +339,6 @@ class Player:
         return sorted(rejects, key=lambda reject: (reject.record, reject.index))
 
     def _apply(self, block: EventBlock) -> list[Alert]:
-        """Apply the events of a store; return the alerts."""
         twin, refused = self._twin(block.store), refused_at_once(self._estate, block)
         if not isinstance(twin, MessageStore):
             self._reject(block, refused)
@@ -387,7 +365,6 @@ class Player:
             return alerts
 
     def _reject(self, block: EventBlock, refused: Iterable[Refused]) -> None:
-        """Note dead letters of events of a block."""
         for event in refused:
             record, index = block.place_of(event.row)
             text = event_text(block, event.row, self._estate)
@@ -511,14 +488,9 @@ def play(
     """Apply all events of a source to the twins of an estate, watched by observers; return the player.
 
     The pieces in which events are applied are those that all observers together ask for; they change no result.
-
-    Args:
-        player: twins that continue; None: new ones.
-        until: time of the last events that are played, microseconds; None: all are. Every chunk is played up to it: a
-            topic of several partitions is recorded as it was read, so a later one may have earlier events.
-
-    Raises:
-        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
+    `until`: time of the last events played, microseconds, None: all are. Every chunk is played up to it: a topic of
+    several partitions is recorded as it was read, so a later one may have earlier events. UsageError: the file is
+    missing, has an unknown suffix, or cannot be read to its end.
     """
     warm()
     player = Player(estate) if player is None else player
@@ -544,16 +516,11 @@ def play(
 def learn(
     recordings: Sequence[str | Path], estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None
 ) -> dict[str, StoreHistory]:
-    """Return what the stores of an estate remember after some recordings: how rises ended, and puts by the hour.
+    """Return what the stores of an estate remember after some recordings, the oldest first, each played from empty
+    stores: how rises ended, and puts by the hour.
 
-    A store remembers the history of its estate, too, if it still has room for it.
-
-    Args:
-        recordings: files (`.ndjson`, `.ndjson.zst`, `.arrow`), the oldest first. Each is played from empty stores.
-        on_chunk: as for `replay`.
-
-    Raises:
-        UsageError: a file is missing, has an unknown suffix, or cannot be read to its end.
+    A store remembers the history of its estate, too, if it still has room for it. UsageError: a file is missing, has an
+    unknown suffix, or cannot be read to its end.
     """
     letters = Letters()
     for path in recordings:
@@ -571,11 +538,7 @@ def learn(
 def decoded_chunks(
     path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None, events: int = 0
 ) -> Iterator[Decoded]:
-    """Yield the events of a recording in decoded chunks.
-
-    Raises:
-        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
-    """
+    """Yield the events of a recording in decoded chunks. UsageError: no such file or suffix, or it ends too early."""
     decoder = Decoder(estate)
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)

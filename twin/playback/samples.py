@@ -34,17 +34,11 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 class Applied(NamedTuple):
-    """A piece of a recording just after the twins applied it.
+    """A piece of a recording just after the twins applied it."""
 
-    Attributes:
-        piece: the events; none at the end.
-        alerts: those that it caused, by store, in order.
-        twins: by store.
-    """
-
-    piece: Decoded
-    alerts: Sequence[Alert]
-    twins: Mapping[str, Twin]
+    piece: Decoded  # the events; none at the end
+    alerts: Sequence[Alert]  # those that it caused, by store, in order
+    twins: Mapping[str, Twin]  # by store
 
 
 class Observer:
@@ -86,16 +80,11 @@ class Alerts(Observer):
 
 
 class Letters(Observer):
-    """Counts of the lines or rows of a recording.
-
-    Attributes:
-        events: number of accepted ones, duplicates included.
-        dead_letters: number of refused ones.
-    """
+    """Counts of the lines or rows of a recording."""
 
     def __init__(self, on_reject: Callable[[Reject], None] | None = None) -> None:
         """Begin at zero. on_reject: called with each dead letter."""
-        self.events = self.dead_letters = 0
+        self.events = self.dead_letters = 0  # number of accepted ones, duplicates included
         self._on_reject = on_reject
 
     def end_chunk(self, decoded: Decoded) -> None:
@@ -108,17 +97,13 @@ class Letters(Observer):
 
 
 class Samples(Observer, Generic[T]):
-    """Samples of the stores that hold messages. They do not depend on the pieces in which events are applied.
-
-    Attributes:
-        by_store: by store, then by number of the STEP, ascending: the last sample in it.
-        forecasts: by store, in order of time.
-    """
+    """Samples of the stores that hold messages. They do not depend on the pieces in which events are applied."""
 
     def __init__(self, estate: Estate, take: Callable[[MessageStore], T]) -> None:
         """Start without samples. take: returns a sample of a store."""
+        # by store, then by number of the STEP: the last in it
         self.by_store: defaultdict[str, dict[int, T]] = defaultdict(dict)
-        self.forecasts: defaultdict[str, list[Forecast]] = defaultdict(list)
+        self.forecasts: defaultdict[str, list[Forecast]] = defaultdict(list)  # by store, in order of time
         self._take = take
         self._store_of = np.array([route.store for route in estate.routes])
 

@@ -92,14 +92,8 @@ def play(
     until: int | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> PlayedRecording:
-    """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) with a sample of each store per STEP.
-
-    Args:
-        until: time of the last events that are played, microseconds; None: all are.
-        on_chunk: as for `twin.playback.replays.replay`.
-
-    Raises:
-        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
+    """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) with a sample of each store per STEP, up to `until`,
+    microseconds. UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     estate = as_estate(estate)
     samples, refused, alerts, letters = Samples(estate, _sample), _Refused(estate), Alerts(), Letters()
@@ -140,11 +134,7 @@ def _series(name: str, steps: Mapping[int, _Sample], refused: Sequence[Array], q
 
 
 def raster_of(steps: Sequence[int]) -> tuple[Array, Array]:
-    """Return all STEPs from the first to the last, and for each of them the index of the last sample up to it.
-
-    Args:
-        steps: numbers of the STEPs that have a sample, ascending.
-    """
+    """Return all STEPs from the first to the last of `steps`, ascending, and for each the index of the last sample."""
     numbers = np.array(steps)
     raster = np.arange(numbers[0], numbers[-1] + 1)
     return raster, np.searchsorted(numbers, raster, side="right") - 1

@@ -45,7 +45,6 @@ class _CopiedTwin:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of its arrays."""
         return 0 if self.arrays is None else self.arrays.memory_bytes
 
     def open(self, estate: Estate, name: str) -> Twin:
@@ -55,18 +54,12 @@ class _CopiedTwin:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """All twins before a piece.
+    """All twins before a piece."""
 
-    Attributes:
-        chunk, piece: its number in the recording, and that of the piece in it.
-        latest: time of the latest event before it, microseconds.
-        twins: by store.
-    """
-
-    chunk: int
+    chunk: int  # chunk, piece: its number in the recording, and that of the piece in it
     piece: int
-    latest: int
-    twins: Mapping[str, _CopiedTwin]
+    latest: int  # time of the latest event before it, microseconds
+    twins: Mapping[str, _CopiedTwin]  # by store
 
 
 @dataclass(slots=True)
@@ -89,22 +82,12 @@ class Sampled:
 
 
 class States(Observer):
-    """State records of the stores, sampled at a period of event time.
-
-    Attributes:
-        times: moments with samples, microseconds since 1970, ascending: each the time of the latest event before it.
-        by_store: the samples of each store.
-    """
+    """State records of the stores, sampled at a period of event time."""
 
     def __init__(self, estate: Estate, latest: int, changed: Iterable[str]) -> None:
-        """Begin without samples.
-
-        Args:
-            latest: time of the latest event before, microseconds; NEVER: there is none.
-        """
-        self.times: list[int] = []
-        self.by_store: dict[str, Sampled] = {}
-        self._latest = latest
+        self.times: list[int] = []  # of samples, microseconds, ascending: each the time of the latest event before it
+        self.by_store: dict[str, Sampled] = {}  # the samples of each store
+        self._latest = latest  # event time before, microseconds; NEVER: there is none
         self._changed = set(changed)
         self._period = STEP
         self._store_of = np.array([route.store for route in estate.routes])

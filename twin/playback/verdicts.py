@@ -48,69 +48,40 @@ class Fitness(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on one subject.
+    """The verdict on one subject."""
 
-    Attributes:
-        subject: coverage, numbering, units, fidelity, forecasts, latency, job or a limit of it.
-        store: name of the store; None: of all that no other check of the subject names.
-        verdict: the verdict.
-        reason: what it rests on, a sentence without its end.
-        remedy: what to do; "" where there is nothing to do.
-    """
-
-    subject: str
-    store: str | None = None
+    subject: str  # coverage, numbering, units, fidelity, forecasts, latency, job or a limit of it
+    store: str | None = None  # name of the store; None: of all that no other check of the subject names
     verdict: Fitness
-    reason: str
-    remedy: str = ""
+    reason: str  # what it rests on, a sentence without its end
+    remedy: str = ""  # what to do; "" where there is nothing to do
 
 
 class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
-    """Observations of a store.
-
-    Attributes:
-        store: its name.
-        kind: its kind.
-        events: events of it, duplicates included.
-        calls: operations on its queues; `numbered` of them have `seq`, `counted` stand for several messages.
-        gaps: numbers of `seq` that are missing.
-        unmatched: gets beyond the baseline whose message never came; gets, puts: messages got and put.
-        measurements: its MEASURE events.
-        levels: why no forecast can be made yet of a store that is known by measurements; "": one can be, or it is not.
-        sizes: sentences with the sizes that were measured other than the model had them.
-        seen: sentences with the shares of the puts and gets of its queues that events report, where they are a sample.
-        silent_queues: queues without an event, sorted.
-        queues: number of its queues.
-        tolerance_pct: distance within which a measurement matches; None without one.
-        fidelity: by resource, sorted; empty where nothing tested the twin.
-        causes: likely causes of differences.
-        scores: what became of the forecasts in the whole recording; None where nothing was settled.
-        has_model: False for a structure that holds no queues, which only repeats what is measured.
-        has_readers: measurements show who has queues open.
-    """
+    """Observations of a store."""
 
     store: str
     kind: str
-    has_model: bool = True
-    has_readers: bool = False
-    events: int
-    calls: int
+    has_model: bool = True  # False for a structure that holds no queues, which only repeats what is measured
+    has_readers: bool = False  # measurements show who has queues open
+    events: int  # events of it, duplicates included
+    calls: int  # operations on its queues; `numbered` of them have `seq`, `counted` stand for several messages
     numbered: int
     counted: int
-    gaps: int
-    unmatched: int
+    gaps: int  # numbers of `seq` that are missing
+    unmatched: int  # gets beyond the baseline whose message never came; gets, puts: messages got and put
     gets: int
     puts: int = 0
-    measurements: int = 0
-    levels: str = ""
-    sizes: tuple[str, ...] = ()
-    seen: tuple[str, ...] = ()
-    silent_queues: tuple[str, ...]
-    queues: int
-    tolerance_pct: float | None
-    fidelity: tuple[ResourceFidelity, ...]
-    causes: tuple[str, ...]
-    scores: ForecastScores | None
+    measurements: int = 0  # its MEASURE events
+    levels: str = ""  # why a store known by measurements has no forecast yet; "": it has, or it is not such
+    sizes: tuple[str, ...] = ()  # sentences with the sizes that were measured other than the model had them
+    seen: tuple[str, ...] = ()  # sentences: shares of the puts and gets of queues that events report, if not all
+    silent_queues: tuple[str, ...]  # queues without an event, sorted
+    queues: int  # number of its queues
+    tolerance_pct: float | None  # distance within which a measurement matches; None without one
+    fidelity: tuple[ResourceFidelity, ...]  # by resource, sorted; empty where nothing tested the twin
+    causes: tuple[str, ...]  # likely causes of differences
+    scores: ForecastScores | None  # what became of the forecasts in the whole recording; None where nothing was settled
 
     @property
     def has_levels_only(self) -> bool:
@@ -119,19 +90,12 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of fact that the feeds of stores do not show.
+    """A kind of fact that the feeds of stores do not show."""
 
-    Attributes:
-        what: it, as `twin.feeds.protocol.FeedFact`.
-        stores: names of the stores, sorted.
-        effect: what the twin cannot say therefore.
-        formats: those that show it, as on the command line.
-    """
-
-    what: str
-    stores: tuple[str, ...]
-    effect: str
-    formats: tuple[str, ...]
+    what: str  # it, as `twin.feeds.protocol.FeedFact`
+    stores: tuple[str, ...]  # names of the stores, sorted
+    effect: str  # what the twin cannot say therefore
+    formats: tuple[str, ...]  # those that show it, as on the command line
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,21 +116,13 @@ class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures that only a running job has.
+    """Figures that only a running job has."""
 
-    Attributes:
-        latency: up to the state record; None where the topic has none of the time.
-        lateness: up to the record of the events topic, as the interval of a feed makes it; None: not known.
-        limits: None where the job's status file was not given.
-        behind: records per partition not yet read; None if not known.
-        beat_age_s: seconds since the job's last sign of life; None without the status file.
-    """
-
-    latency: Latency | None
-    lateness: Latency | None = None
-    limits: tuple[LimitUse, ...] | None = None
-    behind: int | None = None
-    beat_age_s: float | None = None
+    latency: Latency | None  # up to the state record; None where the topic has none of the time
+    lateness: Latency | None = None  # up to the record of the events topic, by the interval of a feed; None: not known
+    limits: tuple[LimitUse, ...] | None = None  # None where the job's status file was not given
+    behind: int | None = None  # records per partition not yet read; None if not known
+    beat_age_s: float | None = None  # seconds since the job's last sign of life; None without the status file
 
 
 _EFFECTS = {
@@ -226,7 +182,6 @@ def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
 
 
 def _is_concerned(store: StoreCommission, subject: str) -> bool:
-    """Return True if a subject says something of a store."""
     if subject in ("numbering", "units"):
         return store.calls > 0
     if subject == "sizes":
@@ -235,11 +190,7 @@ def _is_concerned(store: StoreCommission, subject: str) -> bool:
 
 
 def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: int) -> list[Check]:
-    """Return the checks of what is heard at all.
-
-    Args:
-        silent_qmgrs: queue managers of the estate without an event.
-    """
+    """Return the checks of what is heard at all; the silent queue managers are those of the estate without an event."""
     checks = []
     if not silent_qmgrs:
         reason = f"{qmgrs} of {as_count(qmgrs, 'queue manager')} of the estate heard"

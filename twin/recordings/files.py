@@ -132,10 +132,8 @@ def _shifted(decoded: Decoded, first: int) -> Decoded:
 def open_recording(path: str | Path) -> Iterator[Chunk]:
     """Open a recording and return its chunks in order; only a few are in memory.
 
-    A recording whose end is missing is read up to there, followed by a CutRecordingWarning.
-
-    Raises:
-        UsageError: the file is missing, has an unknown suffix, or, while it is read, cannot be read to its end.
+    A recording whose end is missing is read up to there, followed by a CutRecordingWarning. UsageError: the file is
+    missing, has an unknown suffix, or, while it is read, cannot be read to its end.
     """
     path = Path(path)
     suffix = suffix_of(path)
@@ -171,11 +169,7 @@ class _Arriving:
 
 
 def open_lines(source: BufferedIOBase, name: str = "standard input") -> Iterator[Chunk]:
-    """Return the chunks of lines that come from a pipe, each as soon as its last line is whole.
-
-    Args:
-        name: what warnings call it.
-    """
+    """Return chunks of lines that come from a pipe, each as soon as its last line is whole; `name`: for warnings."""
     return _line_chunks(Path(name), _Arriving(source), CutCheck(Path(name)))
 
 
@@ -294,11 +288,7 @@ class RecordingWriter:
     """Writer of a recording; a context manager. The file at its path is replaced when the recording is closed."""
 
     def __init__(self, path: str | Path, *, append: bool = False, in_place: bool = False) -> None:
-        """Open the file.
-
-        Raises:
-            UsageError: unknown suffix, or the file cannot be written.
-        """
+        """Open the file. UsageError: unknown suffix, or the file cannot be written."""
         self.path = Path(path)
         self.events = 0  # number written
         suffix = suffix_of(path)
@@ -324,10 +314,8 @@ class RecordingWriter:
                 ) from None
 
     def write(self, events: pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]]) -> None:
-        """Append events: a table or record batch with columns of ARROW_SCHEMA, or dictionaries.
-
-        Raises:
-            UsageError: a value fits no column, in a table or an `.arrow` recording.
+        """Append events: a table or record batch with columns of ARROW_SCHEMA, or dictionaries. UsageError: a value
+        fits no column, in a table or an `.arrow` recording.
         """
         try:
             if self._arrow is None and not isinstance(events, (pa.Table, pa.RecordBatch)):
@@ -346,10 +334,8 @@ class RecordingWriter:
         self.events += table.num_rows
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """Append JSON texts unchecked; line breaks in them become blanks.
-
-        Raises:
-            UsageError: a text is not an event, and the recording is `.arrow`.
+        """Append JSON texts unchecked; line breaks in them become blanks. UsageError: no event, of an `.arrow`
+        recording.
         """
         if self._arrow is None:
             self._write_lines([line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines])
@@ -445,11 +431,7 @@ class CompressedReader:
         self._position = 0  # in the decompressed bytes
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes, none at the end.
-
-        Raises:
-            OSError: the file is damaged.
-        """
+        """Return up to `size` bytes, none at the end. OSError: the file is damaged."""
         if self._compression is None:
             return bytes(self._source.read(size))
         pieces = []

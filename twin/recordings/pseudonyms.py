@@ -42,11 +42,7 @@ _UNTIL = re.compile("(?<=UNTIL=)[0-9]{8}")
 
 
 class Pseudonyms:
-    """Pseudonyms by a key. Attributes: table: pseudonym by kind and name, as far as asked for.
-
-    Args:
-        key: secret bytes.
-    """
+    """Pseudonyms by a secret key."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) < MIN_KEY_BYTES:
@@ -89,17 +85,11 @@ class Pseudonyms:
         return "/".join(self.replacement(kind, name) if kind else name for kind, name in parts)
 
     def weeks(self, first: int, last: int, zone: tzinfo, plans: Iterable[Plan]) -> int:
-        """Return the whole weeks by which the key moves a recording.
+        """Return the whole weeks by which the key moves a recording, from the times of its first and last event,
+        microseconds.
 
         The clock of the site is as far from UTC as it was, and planned work has the same windows, if any number of
-        weeks keeps both.
-
-        Args:
-            first: time of the first event, microseconds.
-            last: time of the last one.
-
-        Raises:
-            UsageError: there is no room for it in the years that events may be of.
+        weeks keeps both. UsageError: there is no room for it in the years that events may be of.
         """
         begin, end = as_datetime(first), as_datetime(last)
         low = max(-_MAX_SHIFT, -((begin - _YEARS[0]) // timedelta(weeks=1)))

@@ -78,33 +78,19 @@ weeks. Left out: notes of planned work, the site's name and runbook, and what th
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Outcome of `share`.
+    """Outcome of `share`."""
 
-    Attributes:
-        events: events in the recording.
-        left_out: events of the original that are not in it: the estate refuses them.
-        stores: stores with events.
-        ids: different ids of messages and units of work.
-        first: time of the first event as shared, microseconds.
-        last: time of the last one, microseconds.
-        files: names of the files in the folder.
-        size: bytes of the files together.
-        shift: microseconds by which times are later, for the site alone.
-        zone: zone of the site, which stays, as planned work is in it; "": UTC.
-        table: pseudonym by kind and name, for the site alone.
-    """
-
-    events: int
-    left_out: int
-    stores: int
-    ids: int
-    first: int
-    last: int
-    files: tuple[str, ...]
-    size: int
-    shift: int
-    zone: str
-    table: Mapping[tuple[str, str], str]
+    events: int  # events in the recording
+    left_out: int  # events of the original that are not in it: the estate refuses them
+    stores: int  # stores with events
+    ids: int  # different ids of messages and units of work
+    first: int  # time of the first event as shared, microseconds
+    last: int  # time of the last one, microseconds
+    files: tuple[str, ...]  # names of the files in the folder
+    size: int  # bytes of the files together
+    shift: int  # microseconds by which times are later, for the site alone
+    zone: str  # zone of the site, which stays, as planned work is in it; "": UTC
+    table: Mapping[tuple[str, str], str]  # pseudonym by kind and name, for the site alone
 
     @property
     def contents(self) -> str:
@@ -124,17 +110,10 @@ def share(
     key: bytes | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> Shared:
-    """Write a recording and its estate under pseudonyms into a folder, and return what is there.
-
-    Args:
-        recording: path of the recording.
-        estate: estate of the recording, or its file.
-        folder: folder to write, a new or an empty one: what it has is given away.
-        key: secret of the pseudonyms, at least 16 bytes; the same gives the same ones again. None: a random one.
-        on_chunk: called for each piece of the recording that is written, with the number of events so far.
-
-    Raises:
-        UsageError: the recording cannot be read or has no event of the estate, or the folder cannot be written.
+    """Write a recording and its estate under pseudonyms into a folder, and return what is there. The folder is a new or
+    an empty one: what it has is given away. The same key, at least 16 bytes, gives the same pseudonyms again; None: a
+    random one. `on_chunk` gets the number of events so far. UsageError: the recording cannot be read or has no event of
+    the estate, or the folder cannot be written.
     """
     folder, estate = Path(folder), as_estate(estate)
     names = Pseudonyms(secrets.token_bytes(32) if key is None else key)
@@ -214,7 +193,6 @@ class _Writer:
         self.numbers = {field: Numbers() for field, treatment in HANDLED.items() if treatment == NUMBERED}
 
     def table(self, chunk: Chunk, decoded: Decoded) -> pa.Table:
-        """Return the events of a chunk that were decoded, as a table of ARROW_SCHEMA."""
         lines = decoded.index - chunk.first
         rows, firsts = np.unique(lines, return_index=True)
         routes = np.unique(decoded.events["route"]).tolist()
@@ -258,7 +236,6 @@ class _Writer:
         return None if config is None else self._names.store(config)
 
     def _objects(self, decoded: Decoded, rows: npt.NDArray[np.int64]) -> dict[str, list[str | None]]:
-        """Return the columns of objects. rows: i8[n], the row of each event among those decoded."""
         columns: dict[str, list[str | None]] = {
             field: [None] * rows.size for field, treatment in HANDLED.items() if treatment == REWRITTEN
         }
@@ -302,5 +279,4 @@ class _Writer:
 
 
 def _only(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the numbers of these names."""
     return {name: value for name, value in values.items() if name in names and isinstance(value, int | float)}

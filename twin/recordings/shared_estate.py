@@ -28,11 +28,7 @@ _HISTORY = "history.json"
 
 
 def shared_texts(estate: Estate, names: Pseudonyms, shift: int) -> dict[str, bytes]:
-    """Return the files of an estate by name; `estate.toml` names the others.
-
-    Args:
-        shift: microseconds by which all times are later.
-    """
+    """Return the files of an estate by name; `estate.toml` names the others. Times are `shift` microseconds later."""
     head, tables, files = ["schema = 1"], list(_tables(estate, names)), {}
     if estate.history:
         head.append(f'history = "{_HISTORY}"')
@@ -88,7 +84,6 @@ def named_values(values: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]
 
 
 def _tables(estate: Estate, names: Pseudonyms) -> Iterator[str]:
-    """Yield the lines of the tables."""
     groups: dict[str, list[str]] = {}
     for name, qmgr in estate.queue_managers.items():
         yield from _table("queue_manager", names.replacement("queue manager", name), _own(qmgr, qmgr.rows, names))
@@ -105,7 +100,6 @@ def _tables(estate: Estate, names: Pseudonyms) -> Iterator[str]:
 
 
 def _tables_of(store: StoreConfig, names: Pseudonyms) -> Iterator[str]:
-    """Yield the tables of a store itself."""
     name = names.store(store)
     if isinstance(store, Structure):
         section = "structure" if store.queue_sharing_group else "other_structure"
@@ -132,7 +126,6 @@ def _of_structure(store: Structure, names: Pseudonyms) -> dict[str, Any]:
 
 
 def _queues(store: StoreConfig, depths: Mapping[str, int], names: Pseudonyms) -> Iterator[str]:
-    """Yield the tables of the queues of a store."""
     owner, _, short = names.store(store).partition("/")
     for queue in store.queues:
         own: dict[str, Any] = {store.queue_key: short} if store.queue_key else {}

@@ -202,23 +202,14 @@ def _folded(name: str) -> str:
 
 @dataclass(slots=True)
 class Act:
-    """A request and what became of it.
-
-    Attributes:
-        request: the request.
-        approvals: those that count.
-        end: why it is not handed over; None: it may be, or was.
-        handed: that it was handed over; None: it was not.
-        result: the last result; None: there is none.
-        measured: what was measured, by seconds after the result.
-    """
+    """A request and what became of it."""
 
     request: Requested
-    approvals: tuple[Approved, ...] = ()
-    end: Withdrawn | Expired | None = None
-    handed: Handed | None = None
-    result: Resulted | None = None
-    measured: dict[int, Measured] = field(default_factory=dict)
+    approvals: tuple[Approved, ...] = ()  # those that count
+    end: Withdrawn | Expired | None = None  # why it is not handed over; None: it may be, or was
+    handed: Handed | None = None  # that it was handed over; None: it was not
+    result: Resulted | None = None  # the last result; None: there is none
+    measured: dict[int, Measured] = field(default_factory=dict)  # what was measured, by seconds after the result
 
     @property
     def status(self) -> ActStatus:
@@ -262,17 +253,12 @@ class Act:
 
 
 class Acts(Mapping[str, Act]):
-    """The requests by id, those first in the topic at the front. What does not belong to one changes nothing.
-
-    Attributes:
-        ignored: number of records that changed nothing: delivered twice, replayed, too late, of another hash.
-        last: time of the latest record, microseconds since 1970; 0: there is none. A clock before it has gone back.
-    """
+    """The requests by id, those first in the topic at the front. What does not belong to one changes nothing."""
 
     def __init__(self) -> None:
         self._acts: dict[str, Act] = {}
-        self.ignored = 0
-        self.last = 0
+        self.ignored = 0  # number of records that changed nothing: delivered twice, replayed, too late, of another hash
+        self.last = 0  # time of the latest record, microseconds; 0: none. A clock before it has gone back
 
     def __getitem__(self, act_id: str) -> Act:
         return self._acts[act_id]

@@ -249,11 +249,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the alerts topic, a CloudEvent in structured mode.
-
-    Attributes:
-        value: the bytes from which it was read.
-    """
+    """A record of the alerts topic, a CloudEvent in structured mode."""
 
     id: Text
     """Id of this record: the alert's id and the record's number within it. The same events give the same ids and
@@ -266,7 +262,7 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Event time."""
     data: AlertData
     """The alert."""
-    value: bytes = b""
+    value: bytes = b""  # the bytes from which it was read
 
     @property
     def change(self) -> str:
@@ -340,15 +336,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_note(alert_id: str, kind: str, who: str, time: str, *, action: str | None = None, text: str = "") -> Note:
-    """Return a note; each run of white space in texts becomes a blank.
-
-    Args:
-        time: RFC 3339, UTC.
-        action: id of the action; None of other kinds than ACTED.
-        text: a comment; "": none.
-
-    Raises:
-        UsageError: a field is missing or too long, or does not belong to the kind.
+    """Return a note at an RFC 3339 time, UTC; each run of white space in texts becomes a blank. `action`: None of other
+    kinds than ACTED. UsageError: a field is missing or too long, or does not belong to the kind.
     """
     own = {"alert_id": alert_id, "action": action, "text": " ".join(text.split()) or None, "who": " ".join(who.split())}
     for name, limit in NOTE_CHARACTERS.items():
@@ -370,19 +359,12 @@ def read_note(value: bytes) -> Note:
 
 
 class NotedAlert(NamedTuple):
-    """An alert, as far as notes on it are checked.
+    """An alert, as far as notes on it are checked."""
 
-    Attributes:
-        is_open: True until it has cleared.
-        actions: ids of all actions that its records have had.
-        store: its store.
-        is_foreseen: True if it is a page of the forecast, which a word may be about.
-    """
-
-    is_open: bool
-    actions: tuple[str, ...]
+    is_open: bool  # True until it has cleared
+    actions: tuple[str, ...]  # ids of all actions that its records have had
     store: str = ""
-    is_foreseen: bool = False
+    is_foreseen: bool = False  # True if it is a page of the forecast, which a word may be about
 
     @classmethod
     def after(cls, before: NotedAlert | None, record: AlertRecord) -> NotedAlert:
@@ -418,11 +400,7 @@ def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
 def event_of(note: Note, alert: NotedAlert) -> bytes | None:
     """Return the NOTE event by which the store learns what a page was worth, as JSON; None: it learns nothing.
 
-    Whoever took an action says that the page was useful.
-
-    Args:
-        note: the note, checked.
-        alert: the alert that it is about.
+    Whoever took an action says that the page was useful. The note is checked.
     """
     opened = opened_of(note.alert_id)
     if note.kind not in (*WORDS, ACTED) or not alert.is_foreseen or opened is None:

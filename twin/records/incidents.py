@@ -30,26 +30,18 @@ class Change(StrEnum):
 
 
 class Incident:
-    """An incident, as far as its records have been read.
-
-    Attributes:
-        id: its id.
-        store: the store.
-        opened: event time of its first alert, as text.
-        alerts: last record of each of its open alerts, by alert id, in the order in which they came.
-        ended: the last record of the root that cleared last, else of the first alert that cleared; None: none has.
-        urgency: index into URGENCIES of its worst state ever, or since its puts succeeded again.
-        has_recovered: True once puts that it refused succeeded again.
-    """
+    """An incident, as far as its records have been read."""
 
     def __init__(self, id_: str, store: str, opened: str) -> None:
         self.id = id_
         self.store = store
-        self.opened = opened
+        self.opened = opened  # event time of its first alert, as text
+        # last record of each of its open alerts, by alert id, in the order in which they came
         self.alerts: dict[str, AlertRecord] = {}
+        # the last record of the root that cleared last, else of the first alert that cleared; None: none has
         self.ended: AlertRecord | None = None
-        self.urgency = 0
-        self.has_recovered = False
+        self.urgency = 0  # index into URGENCIES of its worst state ever, or since its puts succeeded again
+        self.has_recovered = False  # True once puts that it refused succeeded again
 
     @property
     def is_open(self) -> bool:
@@ -116,14 +108,10 @@ class IncidentChange(NamedTuple):
 
 
 class Incidents:
-    """The incidents of a topic of alerts by id, those over included until their store has a new one.
-
-    Attributes:
-        by_id: the incidents.
-    """
+    """The incidents of a topic of alerts by id, those over included until their store has a new one."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Incident] = {}
+        self.by_id: dict[str, Incident] = {}  # the incidents
         self._of_alert: dict[str, Incident] = {}  # by id of an open alert
         self._of_store: dict[str, list[Incident]] = {}
 

@@ -35,21 +35,13 @@ def usage_pct(used: float, total: float) -> float:
 
 
 class Words(NamedTuple):
-    """The words for a kind of resource.
+    """The words for a kind of resource."""
 
-    Attributes:
-        unit: unit of its amounts, with IBM MQ's own word where it has one.
-        subject: a resource of it as the subject of a sentence, with {store} and {owner}; "": it has no sentences.
-        grown: unit of its growth in sentences; "": it has no sentences.
-        present: what its present size counts, in sentences.
-        kind: the only kind of store that has it; "": several have it.
-    """
-
-    unit: str
-    subject: str = ""
-    grown: str = ""
-    present: str = "size"
-    kind: str = ""
+    unit: str  # unit of its amounts, with IBM MQ's own word where it has one
+    subject: str = ""  # a resource of it as subject of a sentence, with {store}, {owner}; "": it has no sentences
+    grown: str = ""  # unit of its growth in sentences; "": it has no sentences
+    present: str = "size"  # what its present size counts, in sentences
+    kind: str = ""  # the only kind of store that has it; "": several have it
 
 
 SIZEUSED = "SIZEUSED"  # of DISPLAY CFSTATUS
@@ -68,29 +60,18 @@ RESOURCES: dict[str, Words] = {
 
 
 class ResourceUsage(msgspec.Struct, frozen=True):
-    """The usage of one resource of a store.
+    """The usage of one resource of a store."""
 
-    Attributes:
-        name: as in alerts: entries, elements, smds/QM01, scm, augmented, pages, file, capacity.
-        label: the resource in words.
-        used: in `unit`; None if it was neither counted nor measured.
-        total: the present size, in `unit`.
-        maximum: what it can become by expansion up to a limit that is known, in `unit`; otherwise total.
-        unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
-        pct: percent of the present size in use, as `usage_pct` of alerts; None as `used`.
-        maximum_pct: percent of `maximum` in use, as forecasts have it; None as `used`.
-        note: a status that is not the usual one, such as EXPANDST(FAILED), that nothing was measured, or SIZEUSED: the
-            percentage is that of DISPLAY CFSTATUS, a whole number, of the structure; else empty.
-    """
-
-    name: str
-    label: str
-    used: float | None
-    total: float
-    maximum: float
-    unit: str
-    pct: float | None
-    maximum_pct: float | None
+    name: str  # as in alerts: entries, elements, smds/QM01, scm, augmented, pages, file, capacity
+    label: str  # the resource in words
+    used: float | None  # in `unit`; None if it was neither counted nor measured
+    total: float  # the present size, in `unit`
+    maximum: float  # what it can become by expansion up to a limit that is known, in `unit`; otherwise total
+    unit: str  # entries, blocks, bytes and the like; with IBM MQ's own word where it has one
+    pct: float | None  # percent of the present size in use, as `usage_pct` of alerts; None as `used`
+    maximum_pct: float | None  # percent of `maximum` in use, as forecasts have it; None as `used`
+    # a status that is not the usual one, such as EXPANDST(FAILED), that nothing was measured, or SIZEUSED: the
+    # percentage is that of DISPLAY CFSTATUS, a whole number, of the structure; else empty
     note: str = ""
 
     @property
@@ -164,9 +145,6 @@ def rise_text(first: ResourceForecast | None) -> str:
 
     Example: `rises, 18 min at this rate, not sure (31 %)`. "" where nothing rises, or a time until full is said anyhow.
     Of a resource that has begun to fall the caller says that instead.
-
-    Args:
-        first: the forecast for the resource that is full first; None: nothing rises.
     """
     if first is None or first.time_to_full_s is None or first.full_probability >= LIKELY:
         return ""
@@ -194,10 +172,7 @@ def _usage(
 
 
 def _structure(state: StructureState) -> list[ResourceUsage]:
-    resources = [
-        _usage(ENTRIES, state.ents_used, state.ents_max),
-        _usage(ELEMENTS, state.elems_used, state.elems_max),
-    ]
+    resources = [_usage(ENTRIES, state.ents_used, state.ents_max), _usage(ELEMENTS, state.elems_used, state.elems_max)]
     if state.elems_used is None and state.usage_pct is not None:  # DISPLAY shows no elements, but how full it is
         label, unit, pct = ELEMENTS.label, RESOURCES[Pool.ELEMENTS].unit, state.usage_pct
         resources[1] = ResourceUsage(str(ELEMENTS), label, None, 0, 0, unit, pct, pct, SIZEUSED)

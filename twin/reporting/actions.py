@@ -30,31 +30,20 @@ MINUTE = 60 * SECOND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedChange:
-    """A change of a store in a recording.
+    """A change of a store in a recording."""
 
-    Attributes:
-        index: line or row of its event in the recording, from 0.
-        time: microseconds since 1970.
-        change: the change.
-    """
-
-    index: int
+    index: int  # line or row of its event in the recording, from 0
     store: str
-    time: int
+    time: int  # microseconds since 1970
     change: StoreChange
 
 
 class ChangeLog(Observer):
-    """The changes in a recording, collected while it is played.
-
-    Attributes:
-        changes: in the order of the recording.
-        measurements: MEASURE events by store.
-    """
+    """The changes in a recording, collected while it is played."""
 
     def __init__(self, estate: Estate) -> None:
-        self.changes: list[RecordedChange] = []
-        self.measurements: dict[str, int] = {}
+        self.changes: list[RecordedChange] = []  # in the order of the recording
+        self.measurements: dict[str, int] = {}  # MEASURE events by store
         self._estate = estate
         self._sizes: dict[str, int | None] = {}  # last measured SIZE, by store
 
@@ -79,17 +68,12 @@ class ChangeLog(Observer):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time of an incident with changes. Times in microseconds since 1970.
-
-    Attributes:
-        opened, over: when changes belong to it.
-        until: until when the untouched twin is played.
-    """
+    """The time of an incident with changes. Times in microseconds since 1970."""
 
     incident: str
-    opened: int
+    opened: int  # opened, over: when changes belong to it
     over: int
-    until: int
+    until: int  # until when the untouched twin is played
 
     def has(self, change: RecordedChange) -> bool:
         """Return True if a change belongs to it."""
@@ -121,19 +105,14 @@ class Untouched:
 
 
 class Traced(Observer):
-    """The changes of a store, applied, and beside it its untouched twins.
-
-    Attributes:
-        effects: effect of each change, by index; None of duplicates.
-        untouched: untouched twins by incident.
-    """
+    """The changes of a store, applied, and beside it its untouched twins."""
 
     def __init__(
         self, estate: Estate, store: str, changes: Sequence[RecordedChange], windows: Sequence[Window]
     ) -> None:
         """Begin before the first event. Arguments as of `trace`."""
-        self.effects: dict[int, DoneAction | None] = {}
-        self.untouched: dict[str, Untouched] = {}
+        self.effects: dict[int, DoneAction | None] = {}  # effect of each change, by index; None of duplicates
+        self.untouched: dict[str, Untouched] = {}  # untouched twins by incident
         self._estate = estate
         self._store = store
         self._changes = {change.index: change for change in changes}

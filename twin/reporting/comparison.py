@@ -15,23 +15,14 @@ from twin.recordings.files import Chunk
 
 
 class StoreNight(msgspec.Struct, frozen=True, kw_only=True):
-    """A store in a recording, by one estate.
+    """A store in a recording, by one estate."""
 
-    Attributes:
-        alerts: number of alerts that opened.
-        first_page: when somebody was first called, microseconds since 1970; None: nobody was.
-        refused: number of messages that were refused because the store was full.
-        first_full: when the first of them was, microseconds since 1970; None: none was.
-        head_room_pct: the least that was free of the resource that was fullest, percent; None: its usage is not known.
-        fullest: that resource; None likewise.
-    """
-
-    alerts: int
-    first_page: int | None
-    refused: int
-    first_full: int | None
-    head_room_pct: float | None
-    fullest: str | None
+    alerts: int  # number of alerts that opened
+    first_page: int | None  # when somebody was first called, microseconds since 1970; None: nobody was
+    refused: int  # number of messages that were refused because the store was full
+    first_full: int | None  # when the first of them was, microseconds since 1970; None: none was
+    head_room_pct: float | None  # least free percentage of the fullest resource; None: usage not known
+    fullest: str | None  # that resource; None likewise
 
 
 class ComparedNight(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +81,6 @@ def compare(
 
 
 def _stores(replayed: Replayed) -> dict[str, StoreNight]:
-    """Return what happened, by store."""
     peaks = replayed.usage.group_by(["store", "resource"]).aggregate([("usage_pct", "max")]).to_pylist()
     nights = {}
     for name in replayed.states:

@@ -26,35 +26,22 @@ class Peak(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """The growth of the daily peaks of the resource that is full first by it.
-
-    Attributes:
-        resource: the resource.
-        days: number of days that were compared.
-        pct_per_day: percentage points per day; None: no growth stands out from the differences between days.
-        days_left: days until a daily peak is 100 %; None: never at this growth.
-    """
+    """The growth of the daily peaks of the resource that is full first by it."""
 
     resource: str
-    days: int
-    pct_per_day: float | None
-    days_left: float | None
+    days: int  # number of days that were compared
+    pct_per_day: float | None  # percentage points per day; None: no growth stands out from the differences between days
+    days_left: float | None  # days until a daily peak is 100 %; None: never at this growth
 
 
 class EndedRise(msgspec.Struct, frozen=True, kw_only=True):
-    """A rise that ended in the period.
-
-    Attributes:
-        data_set: queue manager whose data set rose; "": the store in all.
-        usage_pct: usage of the fullest resource at its end.
-        refused: puts refused until the next rise began; 0: it turned back.
-    """
+    """A rise that ended in the period."""
 
     began: str
     ended: str
-    data_set: str
-    usage_pct: float
-    refused: int
+    data_set: str  # queue manager whose data set rose; "": the store in all
+    usage_pct: float  # usage of the fullest resource at its end
+    refused: int  # puts refused until the next rise began; 0: it turned back
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,79 +52,50 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """Measurements and missing events of a store since its first event.
+    """Measurements and missing events of a store since its first event."""
 
-    Attributes:
-        measurements: MEASURE events.
-        drift_pct: twin minus measurement at the last of them, percent of the total; None: none could be compared.
-        gaps, duplicates, unmatched_gets, overfull_puts, refused_alters: as in the state record.
-        seen: sentences on which share of puts and gets events report, where that is a part.
-    """
-
-    measurements: int
-    drift_pct: float | None
-    gaps: int
+    measurements: int  # MEASURE events
+    drift_pct: float | None  # twin minus the last measurement, percent of the total; None: none compared
+    gaps: int  # gaps, duplicates, unmatched_gets, overfull_puts, refused_alters: as in the state record
     duplicates: int
     unmatched_gets: int
     overfull_puts: int
     refused_alters: int
-    seen: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()  # sentences on which share of puts and gets events report, where that is a part
 
 
 class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A store in the period.
-
-    Attributes:
-        peaks: by resource, the fullest first.
-        growth: None: fewer than three whole days are known.
-        rises: those that ended in the period, of the 32 that a store remembers.
-        minutes_full: minutes of 2192.
-        scores: the job's own scores, of the last 30 days; None: none is settled.
-        forecast: forecast of the last state; None: nothing rises, or it is not known.
-        long_forecast: long forecast of the last state; absent: it is not known.
-    """
+    """A store in the period."""
 
     store: str
     kind: str
-    peaks: tuple[Peak, ...]
+    peaks: tuple[Peak, ...]  # by resource, the fullest first
     course: Course
-    growth: Growth | None
-    rises: tuple[EndedRise, ...]
-    minutes_full: int
+    growth: Growth | None  # None: fewer than three whole days are known
+    rises: tuple[EndedRise, ...]  # those that ended in the period, of the 32 that a store remembers
+    minutes_full: int  # minutes of 2192
     coverage: Coverage
-    scores: ForecastScores | None
-    forecast: StateForecast | None = None
-    long_forecast: LongForecast | UnsetType = UNSET
+    scores: ForecastScores | None  # the job's own scores, of the last 30 days; None: none is settled
+    forecast: StateForecast | None = None  # forecast of the last state; None: nothing rises, or it is not known
+    long_forecast: LongForecast | UnsetType = UNSET  # long forecast of the last state; absent: it is not known
 
 
 class SeenAction(DoneAction, frozen=True, kw_only=True):
-    """An operator's action, as the events of a store show it; outside incidents its effect is not computed.
-
-    Attributes:
-        store: the store.
-        alert_id: the alert that last proposed it; "": none did. With `id` it names the action of that alert.
-    """
+    """An operator's action, as the events of a store show it; outside incidents its effect is not computed."""
 
     store: str
-    alert_id: str
+    alert_id: str  # the alert that last proposed it; "": none did. With `id` it names the action of that alert.
 
 
 class Consequence(msgspec.Struct, frozen=True, kw_only=True):
-    """The change by the actions in an incident: the store as it was, and its twin from the first action on without any.
+    """The change by the actions in an incident: the store as it was, and its twin without any from the first on."""
 
-    Attributes:
-        since, until: what is compared: from the first action to two hours after the end of the incident.
-        is_settled: False while these two hours have not passed.
-        minutes, refused: minutes of 2192 and refused puts, as recorded.
-        minutes_untouched, refused_untouched: the same of the untouched twin, to which the same puts are made.
-    """
-
-    since: str
+    since: str  # since, until: what is compared: from the first action to two hours after the end of the incident
     until: str
-    is_settled: bool
-    minutes: int
+    is_settled: bool  # False while these two hours have not passed
+    minutes: int  # minutes, refused: minutes of 2192 and refused puts, as recorded
     refused: int
-    minutes_untouched: int
+    minutes_untouched: int  # minutes_untouched, refused_untouched: the same of the untouched twin, same puts
     refused_untouched: int
 
     @property
@@ -147,37 +105,24 @@ class Consequence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentReport(msgspec.Struct, frozen=True, kw_only=True):
-    """An incident that was open in the period.
-
-    Attributes:
-        opened: when its first alert opened.
-        paged: when it called people; None: it never did.
-        over: when nobody had to do anything any more; None: not yet.
-        urgency: the worst that it was: watch, page, critical or full.
-        condition, resource, cause: those of the first alert as urgent as that.
-        verdict: on its page, as the scorecard judges it; a false one is averted if the untouched twin refuses puts.
-        lead_s: seconds from the page to the first 2192; None: no page before one.
-        minutes_full: minutes of 2192 while it was open.
-        actions: what people did while it was open, in order of time.
-        consequence: what the changes among them changed; None without any.
-        notes: those of people on its alerts, in their order: who acknowledged it, what they did, comments.
-    """
+    """An incident that was open in the period."""
 
     id: str
     store: str
-    opened: str
-    paged: str | None
-    over: str | None
-    urgency: str
-    condition: str
+    opened: str  # when its first alert opened
+    paged: str | None  # when it called people; None: it never did
+    over: str | None  # when nobody had to do anything any more; None: not yet
+    urgency: str  # the worst that it was: watch, page, critical or full
+    condition: str  # condition, resource, cause: those of the first alert as urgent as that
     resource: str
     cause: str
+    # on its page, as the scorecard judges; a false one is averted if the untouched twin refuses
     verdict: PageVerdict | None
-    lead_s: float | None
-    minutes_full: int
-    actions: tuple[SeenAction, ...]
-    consequence: Consequence | None
-    notes: tuple[Note, ...]
+    lead_s: float | None  # seconds from the page to the first 2192; None: no page before one
+    minutes_full: int  # minutes of 2192 while it was open
+    actions: tuple[SeenAction, ...]  # what people did while it was open, in order of time
+    consequence: Consequence | None  # what the changes among them changed; None without any
+    notes: tuple[Note, ...]  # of people on its alerts, in order: who acknowledged it, what they did, comments
 
     @property
     def minutes_avoided(self) -> int:
@@ -197,21 +142,15 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallerCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Pages of the twin, or of a line on usage, in the period.
+    """Pages of the twin, or of a line on usage, in the period."""
 
-    Attributes:
-        name: "twin", or the name of the line on the scorecard.
-        pages: number; in_time, late, false, undecided: by verdict of the scorecard, which knows no averted ones.
-        fillings: number that began to refuse puts in the period; missed: those without a page before.
-    """
-
-    name: str
-    pages: int
+    name: str  # "twin", or the name of the line on the scorecard
+    pages: int  # number; in_time, late, false, undecided: by verdict of the scorecard, which knows no averted ones
     in_time: int
     late: int
     false: int
     undecided: int
-    fillings: int
+    fillings: int  # number that began to refuse puts in the period; missed: those without a page before
     missed: int
 
 

@@ -167,11 +167,7 @@ class _Source:
     notes: Sequence[Note]
 
     def report(self, states: Mapping[str, StateRecord]) -> Report:
-        """Return the report.
-
-        Args:
-            states: state records of the job; a store without any has that of the replay.
-        """
+        """Return the report by the state records of the job; a store without any has that of the replay."""
         series = self.played.series
         by_store = {name: fillings(own) for name, own in series.items()}
         pages = {name: from_incidents(self.records, name) for name in series}
@@ -301,11 +297,7 @@ class _Source:
     def _actions(
         self, changes: Iterable[RecordedChange], traced: Mapping[str, Traced], own: _Story | None = None
     ) -> tuple[SeenAction, ...]:
-        """Return what was done, in order of time: changes, and getters that are back.
-
-        Args:
-            own: the incident that they belong to, None: none.
-        """
+        """Return what was done, in order: changes, and getters that are back. `own`: the incident they belong to."""
         effects = ((change.store, traced[change.store].effects[change.index]) for change in changes)
         done = [(store, effect) for store, effect in effects if effect is not None]
         advice = [] if own is None else own.advice
@@ -331,7 +323,6 @@ class _Source:
     def _verdicts(
         self, pages: Mapping[str, Sequence[Alarm]], by_store: Mapping[str, Sequence[Filling]]
     ) -> dict[str, list[Verdict]]:
-        """Return the verdicts on pages, by store, over the whole of what was played."""
         return {
             store: page_verdicts(series, by_store[store], pages[store]) for store, series in self.played.series.items()
         }
@@ -452,7 +443,6 @@ def _verdict(verdict: Verdict, *, averted: bool) -> PageVerdict:
 
 
 def _has(own: _Story, change: RecordedChange) -> bool:
-    """Return True if a change was made in an incident."""
     return own.store == change.store and own.opened <= change.time and (own.over is None or change.time <= own.over)
 
 
@@ -527,7 +517,6 @@ def _slope(peaks: Array) -> float | None:
 
 
 def _since(text: EventTime, last: int) -> int:
-    """Return the beginning of a period. last: time of the last event, microseconds."""
     if isinstance(text, str) and text in _DAYS_BACK:
         return (last // _DAY - _DAYS_BACK[text]) * _DAY
     return _time("since", text)

@@ -53,48 +53,30 @@ _MONTH_DAYS = 30.0
 
 
 class TunedCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """Pages of the twin with a setting, or of a line on usage.
+    """Pages of the twin with a setting, or of a line on usage."""
 
-    Attributes:
-        name: "twin", or the name of the line.
-        needless_per_saved: setting of every store; None: of a line.
-        page_lead_s: `forecast_page_lead_s` of the stores; None: they differ, or it is a line.
-        pages: number; in_time, late, needless, undecided: by verdict, as in a report.
-        fillings: number; missed: those without a page before.
-        lead_p50_s: median time from a page to the first refused put, seconds; None: none came before.
-        pages_a_month: pages per store and 30 days.
-        interval: what contains that with 95 % confidence, from as many nights drawn again; None: too few nights.
-    """
-
-    name: str
-    needless_per_saved: float | None
-    page_lead_s: float | None
-    pages: int
+    name: str  # "twin", or the name of the line
+    needless_per_saved: float | None  # setting of every store; None: of a line
+    page_lead_s: float | None  # `forecast_page_lead_s` of the stores; None: they differ, or it is a line
+    pages: int  # number; in_time, late, needless, undecided: by verdict, as in a report
     in_time: int
     late: int
     needless: int
     undecided: int
-    fillings: int
+    fillings: int  # number; missed: those without a page before
     missed: int
-    lead_p50_s: float | None
-    pages_a_month: float
-    interval: tuple[float, float] | None
+    lead_p50_s: float | None  # median time from a page to the first refused put, seconds; None: none came before
+    pages_a_month: float  # pages per store and 30 days
+    interval: tuple[float, float] | None  # 95 % confidence, from nights drawn again; None: too few nights
 
 
 class TunedNight(msgspec.Struct, frozen=True, kw_only=True):
-    """A night, noon to noon of the site, in which a store filled or a setting called.
+    """A night, noon to noon of the site, in which a store filled or a setting called."""
 
-    Attributes:
-        date: date of its evening.
-        stores: those that filled or about which somebody called.
-        fillings: number.
-        pages: number of pages of each setting, in the order of `Tuning.choices`; needless: those for nothing.
-    """
-
-    date: str
-    stores: tuple[str, ...]
+    date: str  # date of its evening
+    stores: tuple[str, ...]  # those that filled or about which somebody called
     fillings: int
-    pages: tuple[int, ...]
+    pages: tuple[int, ...]  # pages of each of `Tuning.choices`; needless: those for nothing
     needless: tuple[int, ...]
 
 

@@ -60,7 +60,6 @@ class MeasuredSystem:
     def __init__(
         self, system: RealSystem, estate: Estate, flows: Sequence[Flow], start: int, seconds: float, what: Measuring
     ) -> None:
-        """Begin before the first demand."""
         self._system = system
         self._what = what
         self._routes = estate.routes
@@ -109,7 +108,6 @@ class MeasuredSystem:
         return self._queues[self._routes[route].store].setdefault(queue, _Queue())
 
     def _measure(self) -> list[dict[str, Any]]:
-        """Return the MEASUREs of the next time."""
         time = int(self._times[self._done])
         events: list[dict[str, Any]] = []
         for name in sorted(self._queues):
@@ -185,7 +183,6 @@ def _in_order(tables: Sequence[pa.Table], measured: Sequence[dict[str, Any]]) ->
 
 
 def _open_handles(flow: Flow, grid: Array) -> Array:
-    """Return the handles that a flow has open at each time of a grid, seconds."""
     if flow.handles is not None:
         return np.asarray(flow.handles(grid)).astype(np.int64)
     return np.asarray(flow.rate(grid) > 0).astype(np.int64)

@@ -54,13 +54,8 @@ class Outcome:
 def play(
     scenario: Scenario, estate: Estate, seed: int = 0, *, measuring: Measuring | None = None
 ) -> Iterator[pa.Table]:
-    """Play a scenario and yield its events in order of time as tables of ARROW_SCHEMA, the same for the same seed.
-
-    Args:
-        measuring: what is measured meanwhile; None: nothing. The other events do not depend on it.
-
-    Raises:
-        UsageError: the estate lacks something that the scenario needs.
+    """Play a scenario and yield its events in order of time as tables of ARROW_SCHEMA, the same for the same seed. What
+    is measured meanwhile changes no other event. UsageError: the estate lacks something that the scenario needs.
     """
     return _serve(RealSystem(estate, _tag(scenario, seed)), scenario, estate, seed, measuring)
 
@@ -115,7 +110,6 @@ def serve_into(
 def _serve(
     system: RealSystem, scenario: Scenario, estate: Estate, seed: int, measuring: Measuring | None
 ) -> Iterator[pa.Table]:
-    """Yield what a system makes of a scenario."""
     warm()
     rng = np.random.default_rng(seed)
     if measuring is None:

@@ -16,7 +16,7 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.estate.errors import did_you_mean
 from twin.hooks import WithAdded
-from twin.simulation.arrivals import Flow, Traffic, constant, demands
+from twin.simulation.arrivals import Curve, Flow, Traffic, constant, demands
 from twin.simulation.site import ALL_KINDS, Kinds, Site
 from twin.units import EventTime, event_us
 
@@ -74,6 +74,7 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     sentence: ClassVar[str]
+    _phases: ClassVar[tuple[str, ...]] = ()  # parameters, hours each, half an hour before the end of the story
 
     store: str | None = None
     queue: str | None = None
@@ -114,7 +115,7 @@ class Scenario(ABC):
     @property
     def story_hours(self) -> float:
         """Hours until the end of the story: a shorter recording does not show it."""
-        return 0.0
+        return sum(getattr(self, name) for name in self._phases) + 0.5 if self._phases else 0.0
 
 
 class StoreScenario(Scenario):
@@ -136,6 +137,13 @@ class StoreScenario(Scenario):
     @abstractmethod
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """Return the flows at a rate of the story, messages/s."""
+
+    def _served(self, site: Site, rate: float, puts: Curve, gets: Curve, beside: Traffic | None = None) -> list[Flow]:
+        return [
+            *site.puts(puts, self.traffic),
+            *site.gets(gets, self.traffic),
+            *site.beside(rate, self.traffic if beside is None else beside),
+        ]
 
 
 _own: dict[str, type[Scenario]] = {}
@@ -194,7 +202,8 @@ def make_scenario(
     """
     kind = SCENARIOS.get(name)
     if kind is None:
-        raise UsageError(f"there is no scenario {name}{_scenario_hint(name)}")
+        hint = did_you_mean(name, SCENARIOS, 0.7) or f"; expected: {', '.join(SCENARIOS)}"
+        raise UsageError(f"there is no scenario {name}{hint}")
     if rate is not None and not 0 < rate <= _MAX_RATE:
         raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0, at most {_MAX_RATE:,}")
     try:
@@ -203,10 +212,6 @@ def make_scenario(
         raise UsageError(f"start {error}") from None
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
     return kind(store=store, queue=queue, rate=rate, start=begin, **values)
-
-
-def _scenario_hint(name: str) -> str:
-    return did_you_mean(name, SCENARIOS, 0.7) or f"; expected: {', '.join(SCENARIOS)}"
 
 
 def _number(kind: type[Scenario], key: str, value: float | str) -> float:

@@ -89,7 +89,7 @@ class Site:
         if name not in stores:
             raise UsageError(f"store {name} cannot be simulated; expected: a {kind_names} with queues: {_all(stores)}")
         config = stores[name]
-        queues = queues_of(config)
+        queues = config.queues
         if queue is not None and queue not in queues:
             raise UsageError(f"{name} has no queue {queue}; expected: {_all(queues)}")
         return cls(
@@ -102,7 +102,7 @@ class Site:
     @property
     def queues(self) -> tuple[str, ...]:
         """Queues of the store."""
-        return queues_of(self.store)
+        return self.store.queues
 
     # --- the story -------------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Site:
         stores = [config for name, config in stores_of(self.estate).items() if name != self.store.name]
         for config in stores[:_MAX_OTHER_STORES]:
             share = constant(rate * _OTHER_STORE_SHARE)
-            flows += _put_and_drain(self.estate, config, queues_of(config)[0], share, traffic)
+            flows += _put_and_drain(self.estate, config, config.queues[0], share, traffic)
         return flows
 
     def put_and_drain(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
@@ -182,10 +182,8 @@ class Site:
         return try_capacity(self.estate, self.store.name, draw, got, percent)
 
     def capacity_of_data_sets(self, story: str, traffic: Traffic, rng: np.random.Generator) -> int:
-        """Return the number of puts until a data set has the first 2192.
-
-        Raises:
-            UsageError: the structure is full before any data set; the message names the story.
+        """Return the puts until a data set has the first 2192. UsageError, with the story: the structure is full
+        before.
         """
         capacity = self.capacity(traffic, rng)
         if not capacity.in_dataset:
@@ -198,12 +196,7 @@ class Site:
 
 def stores_of(estate: Estate, kinds: Kinds = ALL_KINDS) -> dict[str, MessageStoreConfig]:
     """Return the stores of some kinds that have queues, by name."""
-    return {name: config for name, config in estate.stores.items() if isinstance(config, kinds) and queues_of(config)}
-
-
-def queues_of(config: MessageStoreConfig) -> tuple[str, ...]:
-    """Return the queues whose messages a store holds."""
-    return config.queues
+    return {name: config for name, config in estate.stores.items() if isinstance(config, kinds) and config.queues}
 
 
 def _share_out(
@@ -246,15 +239,9 @@ class Capacity:
 def try_capacity(
     estate: Estate, store: str, draw: Callable[[int], Array], got: float = 0.0, percent: float | None = None
 ) -> Capacity:
-    """Put until the first 2192, or until `percent` of entries or elements are in use.
-
-    Args:
-        got: share of the messages, below 1, that are got meanwhile. Old messages in the structure free more of it than
-            new offloaded ones take.
-        percent: usage at which to stop; None: at the first 2192.
-
-    Raises:
-        UsageError: no message fits.
+    """Put until the first 2192, or until `percent` of entries or elements are in use. `got`: share of the messages,
+    below 1, that are got meanwhile: old ones in the structure free more of it than new offloaded ones take. UsageError:
+    no message fits.
     """
     config = estate.message_stores[store]
     scale = max(1, -(-_bytes_of(config) // _MAX_TRIAL_BYTES))
@@ -282,7 +269,6 @@ def try_capacity(
 
 
 def _open(estate: Estate, config: MessageStoreConfig, scale: int) -> MessageStore:
-    """Open the store at 1/scale of its size, a structure with 1/scale of the SCM and augmented space."""
     scaled = replace(estate, stores={**estate.stores, config.name: _scale_config(config, scale)})
     twin = open_message_store(scaled, config.name, forecasts=False)
     if isinstance(config, Structure):
@@ -314,7 +300,6 @@ def _as_demands(puts: Array, got: float) -> Array:
 
 
 def _bytes_of(config: MessageStoreConfig) -> int:
-    """Return the maximum size of a store."""
     match config:
         case Structure():
             return (config.init_size or config.size) + (config.scm_max_size or 0)

@@ -44,27 +44,16 @@ _TAG_MASK = 0xFF_FFFF
 
 @dataclass(slots=True)
 class StoreOutcome:
-    """Outcome of one store. Usage is sampled at least every 512 demands.
+    """Outcome of one store. Usage is sampled at least every 512 demands."""
 
-    Attributes:
-        puts: number of messages asked to be put.
-        refused: number of puts with 2192.
-        first_full: time of the first 2192, microseconds since 1970; None: there is none.
-        peak_pct: highest usage of entries or elements, percent.
-        peak_smds_pct: highest usage of a data set, percent, by queue manager.
-        offload_rule: highest rule, 1 to 3, that was in force; 0: none.
-        peak_scm_pct: highest usage of SCMMAXSIZE, percent.
-        faults: number of gets that waited for SCM.
-    """
-
-    puts: int = 0
-    refused: int = 0
-    first_full: int | None = None
-    peak_pct: float = 0.0
-    peak_smds_pct: dict[str, float] = field(default_factory=dict)
-    offload_rule: int = 0
-    peak_scm_pct: float = 0.0
-    faults: int = 0
+    puts: int = 0  # number of messages asked to be put
+    refused: int = 0  # number of puts with 2192
+    first_full: int | None = None  # time of the first 2192, microseconds since 1970; None: there is none
+    peak_pct: float = 0.0  # highest usage of entries or elements, percent
+    peak_smds_pct: dict[str, float] = field(default_factory=dict)  # of a data set, by queue manager
+    offload_rule: int = 0  # highest rule, 1 to 3, that was in force; 0: none
+    peak_scm_pct: float = 0.0  # highest usage of SCMMAXSIZE, percent
+    faults: int = 0  # number of gets that waited for SCM
 
 
 class RealSystem:
@@ -90,14 +79,9 @@ class RealSystem:
         self._live = np.zeros(0, np.uint64)  # units of work with a successful call
 
     def serve(self, demands: Array) -> pa.Table:
-        """Serve demands and return the events as a table of ARROW_SCHEMA.
-
-        Args:
-            demands: EVENT[n] of PUT, GET, COMMIT, BACKOUT and HEARTBEAT (with the route of the store), each of count 1,
-                in order of time; `uow` is a number. Their reasons are set.
-
-        Raises:
-            UsageError: a store is of a kind that is not simulated.
+        """Serve demands, EVENT[n] of PUT, GET, COMMIT, BACKOUT and HEARTBEAT (with the route of the store), each of
+        count 1, in order of time, `uow` a number; their reasons are set. Return the events as a table of ARROW_SCHEMA.
+        UsageError: a store is of a kind that is not simulated.
         """
         owners = np.full(demands.size, -1, np.int64)
         numbers = np.full(demands.size, -1, np.int64)

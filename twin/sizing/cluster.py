@@ -22,33 +22,22 @@ MAX_SHARE = 0.65  # of the cores' CPU, for events: the rest works off a backlog,
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of the job in the steady state: CPU time of one core.
+    """Costs of the job in the steady state, CPU time of one core. Sources: docs/performance.md, by its headings."""
 
-    Sources: docs/performance.md, by its headings.
-
-    Attributes:
-        json_us: microseconds an event, all of the job (From Kafka to Kafka, less the compilers of Cost by step).
-        ndjson_us: the same.
-        arrow_us: the same.
-        store_us: microseconds an event of one store, which one core advances (The kernel alone).
-        store_ms: milliseconds a store with events in a batch (Many stores: 1,000 of them, in records of a partition,
-            less the events as of 4).
-        state_partition_ms: milliseconds a state partition in each batch: task, commit, sink (Where a batch waits, at
-            1,000 events/s, less the stores).
-        read_task_ms: milliseconds a task that reads in each batch (the same).
-        batch_ms: milliseconds of the driver in each batch, serial: planning, offsets, logs (From event to alert).
-        task_ms: milliseconds of the driver for each task of a batch, serial.
-    """
-
-    json_us: float = 1.84
-    ndjson_us: float = 1.29
-    arrow_us: float = 0.57
-    store_us: float = 0.052
+    json_us: float = 1.84  # an event, all of the job (From Kafka to Kafka, less the compilers of Cost by step)
+    ndjson_us: float = 1.29  # the same
+    arrow_us: float = 0.57  # the same
+    store_us: float = 0.052  # microseconds an event of one store, which one core advances (The kernel alone)
+    # milliseconds a store with events in a batch (Many stores: 1,000 of them, in records of a partition, less the
+    # events as of 4)
     store_ms: float = 1.33
+    # milliseconds a state partition in each batch: task, commit, sink (Where a batch waits, at 1,000 events/s, less the
+    # stores)
     state_partition_ms: float = 24.0
-    read_task_ms: float = 58.5
+    read_task_ms: float = 58.5  # milliseconds a task that reads in each batch (the same)
+    # milliseconds of the driver in each batch, serial: planning, offsets, logs (From event to alert)
     batch_ms: float = 60.0
-    task_ms: float = 1.0
+    task_ms: float = 1.0  # milliseconds of the driver for each task of a batch, serial
 
     def event_us(self, content_type: ContentType) -> float:
         """Return the microseconds of an event of that content type."""
@@ -60,11 +49,7 @@ COSTS = Costs()
 
 @dataclass(frozen=True, slots=True)
 class ClusterLoad:
-    """Traffic of a job. Events are spread evenly over the stores.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
+    """Traffic of a job. Events are spread evenly over the stores. UsageError: a number is out of range."""
 
     events_per_second: float
     stores: int
@@ -81,29 +66,17 @@ class ClusterLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """Plan of the cores for a load.
-
-    Attributes:
-        load: the load.
-        latency_s: largest permitted duration of a batch, seconds.
-        cores: number of cores.
-        partitions: state partitions, `spark.sql.shuffle.partitions`.
-        batch_s: duration of a batch, seconds; infinite if events arrive faster than they are processed.
-        parts_s: parts of it by name, seconds.
-        machine_cores: cores of one machine.
-        is_one_machine: True if one machine is enough.
-        warnings: what to know about the plan, one per line.
-    """
+    """Plan of the cores for a load."""
 
     load: ClusterLoad
-    latency_s: float
-    cores: int
-    partitions: int
-    batch_s: float
-    parts_s: dict[str, float]
-    machine_cores: int
-    is_one_machine: bool
-    warnings: tuple[str, ...]
+    latency_s: float  # largest permitted duration of a batch, seconds
+    cores: int  # number of cores
+    partitions: int  # state partitions, `spark.sql.shuffle.partitions`
+    batch_s: float  # duration of a batch, seconds; infinite if events arrive faster than they are processed
+    parts_s: dict[str, float]  # parts of it by name, seconds
+    machine_cores: int  # cores of one machine
+    is_one_machine: bool  # True if one machine is enough
+    warnings: tuple[str, ...]  # what to know about the plan, one per line
 
 
 def batch_parts(load: ClusterLoad, cores: int, costs: Costs = COSTS) -> dict[str, float]:
@@ -132,13 +105,8 @@ def _equilibrium(fixed: float, growth: float) -> float:
 def plan_cluster(
     load: ClusterLoad, costs: Costs = COSTS, *, latency_s: float = 1.0, machine_cores: int = 16
 ) -> ClusterPlan:
-    """Return the fewest cores whose batches are short enough; if there are none, those with the shortest batches.
-
-    Args:
-        latency_s: largest duration of a batch, seconds.
-
-    Raises:
-        UsageError: a number is out of range.
+    """Return the fewest cores whose batches are short enough, in seconds; if there are none, those with the shortest
+    batches. UsageError: a number is out of range.
     """
     if machine_cores < 1:
         raise UsageError(f"{machine_cores} cores of a machine; expected: at least 1")

@@ -54,10 +54,7 @@ def places(sizes: Sequence[int], counts: Sequence[int], capacity: int) -> int:
     """Return the bins of equal capacity that messages in random order take, rounded up; exact for those of one size.
 
     The messages that start a bin form a Markov chain: after one that leaves room, others follow until one does not fit.
-    Its stationary distribution gives the bins per message.
-
-    Args:
-        sizes: sizes of messages, at least 1.
+    Its stationary distribution gives the bins per message. Sizes are at least 1.
     """
     total = sum(counts)
     if not total:
@@ -75,11 +72,8 @@ def places(sizes: Sequence[int], counts: Sequence[int], capacity: int) -> int:
 def _until_next(
     sizes: Sequence[int], share: np.ndarray[tuple[int], np.dtype[np.float64]], capacity: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
-    """Return, by the room left in a bin, the messages until a new bin starts, and the size that starts it.
-
-    Returns:
-        f8[capacity], the mean number of messages, the one that starts the bin included, and f8[capacity, n], the
-        probability that it has each size.
+    """Return, by the room left in a bin, f8[capacity]: the mean number of messages until a new bin starts, the one that
+    starts it included; and f8[capacity, n]: the probability that it has each size.
     """
     until = np.ones(capacity)
     opener = np.zeros((capacity, len(sizes)))
@@ -124,13 +118,8 @@ class SmdsPlan:
 
 
 def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsPlan:
-    """Plan the data set of one queue manager for the messages it puts.
-
-    Args:
-        ds_block: bytes of a block; None: DSBLOCK of `config`.
-
-    Raises:
-        UsageError: no message of the mix is long enough to be offloaded, or DSBLOCK is invalid.
+    """Plan the data set of one queue manager for the messages it puts. `ds_block`: bytes; None: DSBLOCK of the
+    structure. UsageError: no message of the mix is long enough to be offloaded, or DSBLOCK is invalid.
     """
     config = replace(config, ds_block=ds_block or config.ds_block)
     if format_size(config.ds_block) not in DS_BLOCKS:
@@ -268,14 +257,8 @@ def allocated_for(pages: int) -> int:
 
 
 def plan_page_set(mix: Mix, *, packed: bool = False, allocated: int | None = None) -> PageSetPlan:
-    """Plan a page set that holds all messages of a mix at once.
-
-    Args:
-        packed: short messages share pages; see `twin.estate.model.packs`.
-        allocated: pages of an existing page set.
-
-    Raises:
-        UsageError: the mix has no message.
+    """Plan a page set that holds all messages of a mix at once. `packed`: short messages share pages
+    (`twin.estate.model.packs`); `allocated`: pages of an existing page set. UsageError: the mix has no message.
     """
     messages = count_of(mix)
     lengths = tuple(_length_plan(part.length, part.count, packed=packed) for part in mix)

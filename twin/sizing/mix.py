@@ -91,9 +91,7 @@ def at_max_depth(
     """Return the messages of a store when each of its queues is at its MAXDEPTH, and warnings of queues without one.
 
     "Consider the maximum depth of all queues that map to the page set, and the average size" [IBM: Page sets 01 to 99].
-
-    Raises:
-        UsageError: a text is not a length, a queue is not one of the store, or a queue has no length.
+    UsageError: a text is not a length, a queue is not one of the store, or a queue has no length.
     """
     lengths: dict[str, int] = {}
     default: int | None = None

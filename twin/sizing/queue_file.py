@@ -40,11 +40,7 @@ class QueueFilePlan:
 
 
 def plan_queue_file(config: QueueFile, nonpersistent: Mix, persistent: Mix, queues: int = 1) -> QueueFilePlan:
-    """Plan the file of a queue for the messages that it holds at its maximum depth.
-
-    Raises:
-        UsageError: there is no message, or no queue.
-    """
+    """Plan the file of a queue for the messages at its maximum depth. UsageError: there is no message, or no queue."""
     if queues < 1:
         raise UsageError(f"{queues} queues; expected: at least 1")
     messages = count_of((*nonpersistent, *persistent))
@@ -70,7 +66,6 @@ def plan_queue_file(config: QueueFile, nonpersistent: Mix, persistent: Mix, queu
 
 
 def _blocks_of(part: Messages) -> int:
-    """Return the blocks of one message of a part of a mix."""
     return int(queue_file.blocks_of(part.length))
 
 

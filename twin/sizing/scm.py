@@ -47,14 +47,8 @@ def scm_bytes(messages: int, elements: int) -> int:
 def plan_scm(
     config: Structure, mix: Mix, scm_total: int | None = None, committed: int = 0, *, offloaded: bool = False
 ) -> ScmPlan:
-    """Plan SCM for the part of a backlog that the structure does not hold.
-
-    Args:
-        scm_total: SCM of the coupling facility, bytes.
-        committed: SCMMAXSIZE of its other structures, bytes.
-
-    Raises:
-        UsageError: the structure holds no message, or the mix has none.
+    """Plan SCM for the part of a backlog that the structure does not hold: bytes of the coupling facility in all, and
+    SCMMAXSIZE of its other structures. UsageError: the structure holds no message, or the mix has none.
     """
     size, ratio = allocate(config)
     ents_without, elems_without = pool_sizes(replace(config, scm_max_size=None), size, ratio)

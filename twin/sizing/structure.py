@@ -68,14 +68,8 @@ def offload_all_commands(config: Structure) -> str:
 
 
 def elements_of(config: Structure, length: int, *, offloaded: bool) -> int:
-    """Return the elements of a message.
-
-    Args:
-        length: bytes of the message.
-        offloaded: its data is offloaded if it may be; else it is in the structure if it may be.
-
-    Raises:
-        UsageError: the message is too long for CFLEVEL(3) and below.
+    """Return the elements of a message of `length` bytes, offloaded if it may be, else in the structure if it may be.
+    UsageError: the message is too long for CFLEVEL(3) and below.
     """
     if length > offload.ALWAYS_OFFLOADED:
         if not has_rules(config) and config.cf_level != 4:
@@ -112,13 +106,11 @@ def messages_that_fit(config: Structure, size: int, mix: Mix, *, offloaded: bool
 
 
 def fill_by_rules(config: Structure, size: int, mix: Mix, limit: float = math.inf) -> tuple[float, float]:
-    """Return (messages, elements) when an empty structure has taken messages of the mix until its first 2192.
+    """Return (messages, elements) when an empty structure of `size` bytes has taken messages of the mix until its first
+    2192.
 
     Each offload rule works from its threshold on; between two thresholds the mix takes entries and elements evenly.
     Data sets have room.
-
-    Args:
-        size: bytes allocated.
     """
     ents_max, elems_max = pool_sizes(config, size, allocate(config).ratio)
     rules = [rule for rule in config.rules if not rule.off] if has_rules(config) else []
@@ -151,14 +143,8 @@ def plan_structure(
     config: Structure, mix: Mix, size: int | None = None, init_size: int | None = None
 ) -> tuple[StructurePlan, ...]:
     """Plan a structure for a mix: all in the structure, all offloaded, at the ratio 1:2, by the document, by its rules.
-
-    Args:
-        config: the structure with rules, ratio, CFLEVEL and SCM; its size is ignored.
-        size: bytes of a structure for which `fits` is computed.
-        init_size: bytes for which `fits_initially` is computed.
-
-    Raises:
-        UsageError: the mix has no message, or one that cannot be put.
+    The size of `config` is ignored: `fits` and `fits_initially` are computed for `size` and `init_size`, bytes.
+    UsageError: the mix has no message, or one that cannot be put.
     """
     plans = _plans(config, mix, size)
     if init_size is None:
@@ -234,12 +220,7 @@ def _documented(mix: Mix, size: int | None) -> StructurePlan:
 
 
 def rebuild_advice(config: Structure, mix: Mix, size: int) -> list[str]:
-    """Return the advice to offload everything and rebuild, if more messages are wanted and then fit.
-
-    Args:
-        mix: the messages; the counts are only shares if all are 1.
-        size: bytes allocated.
-    """
+    """Return the advice to offload everything and rebuild, if more then fit; counts that are all 1 are shares."""
     rebuilt = rebuilt_for_offload(config, mix, size)
     fits = int(fill_by_rules(config, size, mix)[0])
     is_known = any(part.count > 1 for part in mix)
@@ -284,14 +265,8 @@ class ThresholdPlan:
 
 
 def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> ThresholdPlan:
-    """Plan OFFLD3TH of a structure.
-
-    Args:
-        aim: percent of SIZE that may be in use in the end. None: as in the published examples, 90, but 100 where only
-            that leaves "around 80%".
-
-    Raises:
-        UsageError: 0.75 KB per message exceed `aim`.
+    """Plan OFFLD3TH of a structure for `aim`, percent of SIZE that may be in use in the end; None: as in the published
+    examples, 90, but 100 where only that leaves "around 80%". UsageError: 0.75 KB per message exceed `aim`.
     """
     size = config.init_size or config.size
     needed = backlog * DOCUMENTED_BYTES
@@ -405,10 +380,7 @@ _GROWTH = 2  # SIZE over INITSIZE
 
 @dataclass(frozen=True, slots=True)
 class PublishedSize:
-    """Least size that a document has for the number of queue managers, bytes.
-
-    `listed` is False for a number between two of the document.
-    """
+    """Least size, bytes, by a document, for a number of queue managers that is `listed`, or between two of it."""
 
     from_cflevel: int
     bytes: int
@@ -418,40 +390,24 @@ class PublishedSize:
 
 @dataclass(frozen=True, slots=True)
 class AdministrationPlan:
-    """Plan of an administration structure; sizes in bytes.
+    """Plan of an administration structure; sizes in bytes."""
 
-    Attributes:
-        queue_managers: number of queue managers of the group that CSQ5PQSG has added.
-        cflevel: level of the coupling facility; None: not known.
-        entries: list entries that must fit.
-        published: the least size by each document.
-        init_size: the least size at the level, with the error of its chart, in whole MB.
-        size: SIZE.
-        cfrm: the parts of the STRUCTURE statement.
-        warnings: what to know about the figures, one per line.
-    """
-
-    queue_managers: int
-    cflevel: int | None
-    entries: int
-    published: tuple[PublishedSize, ...]
-    init_size: int
+    queue_managers: int  # number of queue managers of the group that CSQ5PQSG has added
+    cflevel: int | None  # level of the coupling facility; None: not known
+    entries: int  # list entries that must fit
+    published: tuple[PublishedSize, ...]  # the least size by each document
+    init_size: int  # the least size at the level, with the error of its chart, in whole MB
     size: int
-    cfrm: str
-    warnings: tuple[str, ...]
+    cfrm: str  # the parts of the STRUCTURE statement
+    warnings: tuple[str, ...]  # what to know about the figures, one per line
 
 
 def plan_administration(
     queue_managers: int, cflevel: int | None = None, config: Structure | None = None
 ) -> AdministrationPlan:
-    """Plan the administration structure of a queue-sharing group.
-
-    Args:
-        cflevel: CFLEVEL of the coupling facility; None: not known, which takes the largest figures.
-        config: the structure of an estate, whose sizes are compared; None: none.
-
-    Raises:
-        UsageError: there is no such number of queue managers.
+    """Plan the administration structure of a queue-sharing group. A CFLEVEL that is not known takes the largest
+    figures; the sizes of `config`, the structure of an estate, are compared. UsageError: there is no such number of
+    queue managers.
     """
     if not 1 <= queue_managers <= MAX_QMGRS:
         raise UsageError(f"{queue_managers} queue managers; expected: 1 to {MAX_QMGRS} of a queue-sharing group")

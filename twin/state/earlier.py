@@ -40,15 +40,8 @@ def changed_tables(version: int | None) -> frozenset[str]:
 
 
 def read_rows(content: bytes, name: str, dtype: np.dtype[Any], version: int | None) -> Array:
-    """Return rows from their bytes, with zero padding, so that the same state gives the same bytes.
-
-    Args:
-        content: the bytes.
-        dtype: present dtype of its rows.
-        version: format of the bytes; None: the present one.
-
-    Raises:
-        ValueError: the bytes are no whole number of rows.
+    """Return rows from their bytes, with zero padding, so that the same state gives the same bytes. `version`: format
+    of the bytes; None: the present one. ValueError: the bytes are no whole number of rows.
     """
     written = np.frombuffer(content, _DTYPES.get(version, {}).get(name, dtype))
     rows = np.zeros(written.size, dtype)

@@ -32,14 +32,9 @@ _CODEC = pa.Codec("lz4_raw")
 
 
 def select_pages(changed: Array, waiting: Array, journal: int, page_rows: int) -> tuple[Array, Array]:
-    """Return the pages to write whole and the pages whose changed rows go to the next journal.
-
-    Args:
-        changed: i8[pages], changed rows of each page.
-        waiting: u4[pages], number of the first journal with rows that are not in the page yet; 0: none.
-
-    Returns:
-        Two arrays i8[] of page numbers. Without pages for the journal only changed pages are written.
+    """Return the pages to write whole and the pages whose changed rows go to the next journal, i8[] each. `changed`:
+    i8[pages], rows of each; `waiting`: u4[pages], number of the first journal with rows that are not in the page yet,
+    0: none. Without pages for the journal only changed pages are written.
     """
     is_whole = changed * _SHARE > page_rows
     sparse = np.flatnonzero((changed > 0) & ~is_whole)
@@ -61,11 +56,7 @@ def write_page(rows: Array, journal: int) -> bytes:
 
 
 def read_page(content: bytes, dtype: np.dtype[Any], page_rows: int) -> tuple[Array, int]:
-    """Return the rows of a page, and the number of the journal up to which they are current.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+    """Return the rows of a page, and the number of the journal up to which they are current. ValueError: damaged."""
     (journal, count), packed = _read_head(content, page_rows)
     return _rows(_unpack(packed, count * dtype.itemsize), dtype), journal
 
@@ -121,15 +112,9 @@ def _unpack(packed: bytes, size: int) -> bytes:
 
 
 def apply_journals(rows: Array, waiting: Array, page_journals: Array, parts: Iterable[bytes], shift: int) -> None:
-    """Apply journals to a table that was read from pages.
-
-    Args:
-        rows: the table; changed.
-        waiting: u4[pages], see `select_pages`; changed.
-        page_journals: i8[pages], number of the journal up to which each page is current.
-
-    Raises:
-        ValueError: a part is damaged or has a row that the table has not.
+    """Apply journals to a table that was read from pages, and to `waiting` (see `select_pages`). `page_journals`:
+    i8[pages], number of the journal up to which each page is current. ValueError: a part is damaged or has a row that
+    the table has not.
     """
     numbered = sorted(((_read_head(part, _PART_ROWS)[0][0], part) for part in parts), key=lambda pair: pair[0])
     for journal, part in numbered:

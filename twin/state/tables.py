@@ -34,28 +34,17 @@ _LARGE_ROWS = 1 << 16  # from here on a table grows by a sixteenth: twice the si
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table.
+    """A table."""
 
-    Args:
-        number: number of its pages.
-        dtype: dtype of its rows.
-        rows: rows of a new store.
-        shift: log2 of the rows per page.
-        indexed_by: prefix of its index.
-        journal: number of its journals; None: kernels mark pages, not rows.
-        small: maximum of rows in the small page, at most a page; None: a page.
-    """
-
-    number: int
-    dtype: np.dtype[Any]
-    rows: int
-    shift: int
-    indexed_by: str | None = None
-    journal: int | None = None
-    small: int | None = None
+    number: int  # number of its pages
+    dtype: np.dtype[Any]  # dtype of its rows
+    rows: int  # rows of a new store
+    shift: int  # log2 of the rows per page
+    indexed_by: str | None = None  # prefix of its index
+    journal: int | None = None  # number of its journals; None: kernels mark pages, not rows
+    small: int | None = None  # maximum of rows in the small page, at most a page; None: a page
 
     def is_small(self, rows: int) -> bool:
-        """Return True if a table of that many rows is in the small page."""
         return rows <= (self.small or 1 << self.shift)
 
     def dirty_size(self, rows: int) -> int:
@@ -342,14 +331,8 @@ class Tables:
         return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
 
     def load(self, pages: Iterable[tuple[int, bytes]], version: int | None = None) -> None:
-        """Fill the tables from pages and journals, and mark as changed what was written in an earlier format.
-
-        Args:
-            pages: (page number, bytes).
-            version: version of the state that they are part of; None: the present one.
-
-        Raises:
-            StateError: a page has no place or is damaged.
+        """Fill the tables from (page number, bytes) and mark as changed what was written in an earlier format; None:
+        the present one. StateError: a page has no place or is damaged.
         """
         by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
@@ -396,7 +379,6 @@ class Tables:
         by_number: Mapping[int, tuple[str, _Table]],
         version: int | None,
     ) -> None:
-        """Fill the tables of the small page."""
         for number, content in small_tables:
             name, table = by_number.get(number, ("", _NAMES))
             rows = getattr(self.store, name, np.zeros(0, np.uint8))
@@ -410,7 +392,6 @@ class Tables:
                 rows[: written.size] = written
 
     def _load_journals(self, journals: Mapping[str, Sequence[bytes]], page_journals: Mapping[str, Array]) -> None:
-        """Apply the journals of each table. page_journals: see `row_journal.apply_journals`."""
         for name, parts in journals.items():
             rows, waiting, shift = getattr(self.store, name), self._waiting[name], TABLES[name].shift
             if not parts or TABLES[name].is_small(rows.size):
@@ -438,11 +419,7 @@ class Names(msgspec.Struct):
 
 
 def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Names, Array]:
-    """Assign rows (queue manager, queue, flow) to every route of a store.
-
-    Returns:
-        The names with the new ones, and ROUTE[n] for the kernels.
-    """
+    """Assign rows (queue manager, queue, flow) to all routes of a store; return names, with new ones, and ROUTE[n]."""
     numbers: list[tuple[int, int, int]] = []  # flow, queue manager, queue
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
     queues = {name: row for row, name in enumerate(names.queues)}

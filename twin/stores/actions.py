@@ -35,17 +35,11 @@ _SAID_FOR = 10 * MINUTE_TICKS  # in which the same is not said again
 
 
 class StoreChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a store.
+    """A change of a store."""
 
-    Attributes:
-        op: its operation.
-        content: attributes as in the event; of a MEASURE `size`, and `before`, the one measured before it.
-        queue: the queue that was cleared; "": no CLEAR.
-    """
-
-    op: int
-    content: dict[str, Any]
-    queue: str = ""
+    op: int  # its operation
+    content: dict[str, Any]  # attributes as in the event; of a MEASURE `size`, and `before`, the one measured before it
+    queue: str = ""  # the queue that was cleared; "": no CLEAR
 
     def action_id(self, rows: Table) -> str:
         """Return the id of the action in runbooks that it matches; "" without one. rows: those of the store."""
@@ -57,13 +51,9 @@ class StoreChange(msgspec.Struct, frozen=True, kw_only=True):
 def read_change(
     event: np.void, content: bytes, queue: str, config: StoreConfig, sized: int | None
 ) -> tuple[StoreChange | None, int | None]:
-    """Return the change that an event is, or None, and the SIZE by which the next measurement is judged.
-
-    Args:
-        event: EVENT, one of `IS_CHANGE`.
-        queue: its queue, "" without one.
-        sized: SIZE as it was measured last; None: not since the last ALTER or REBUILD, so that one that shows the
-            change is not another change.
+    """Return the change that an event is (EVENT, one of `IS_CHANGE`), or None, and the SIZE by which the next
+    measurement is judged. `sized`: SIZE as measured last, None: not since the last ALTER or REBUILD, so that one that
+    shows it is not another change.
     """
     op = int(event["op"])
     if op == CLEAR:
@@ -80,13 +70,7 @@ def read_change(
 
 
 class Watched:
-    """A store just before a change.
-
-    Args:
-        store: the store, which the change is then applied to.
-        change: the change.
-        is_timed: False: the time until full is not computed.
-    """
+    """A store just before a change, then applied to it. Unless `is_timed`, the time until full is not computed."""
 
     def __init__(self, store: StoreKind, change: StoreChange, *, is_timed: bool = True) -> None:
         self._change = change
@@ -142,28 +126,17 @@ def _done(
 
 
 class Getters(msgspec.Struct, kw_only=True):
-    """Memory of the getters of the queue that fills a store, while an alert names it.
-
-    Attributes:
-        queue: its name.
-        tick: until which they were counted.
-        gets, puts: messages got and put until then.
-        away: minutes in a row in which hardly any message was got.
-        back: minutes in a row since then in which they were.
-        back_at: tick at which the first of these gets came; 0: none has come.
-        got: messages got in them.
-        left_s: seconds that the store had left while they were away; inf: beyond `LEFT_HOURS`; None: not known.
-    """
+    """Memory of the getters of the queue that fills a store, while an alert names it."""
 
     queue: str
-    tick: int
-    gets: int
+    tick: int  # until which they were counted
+    gets: int  # gets, puts: messages got and put until then
     puts: int
-    away: int = 0
-    back: int = 0
-    back_at: int = 0
-    got: int = 0
-    left_s: float | None = None
+    away: int = 0  # minutes in a row in which hardly any message was got
+    back: int = 0  # minutes in a row since then in which they were
+    back_at: int = 0  # tick at which the first of these gets came; 0: none has come
+    got: int = 0  # messages got in them
+    left_s: float | None = None  # the store had left while they were away; inf: beyond `LEFT_HOURS`; None: not known
 
     @property
     def are_away(self) -> bool:
@@ -172,17 +145,11 @@ class Getters(msgspec.Struct, kw_only=True):
 
 
 class ActionMemory(msgspec.Struct, kw_only=True):
-    """Memory of operators' actions on a store, kept in its header.
+    """Memory of operators' actions on a store, kept in its header."""
 
-    Attributes:
-        sized: SIZE as it was measured last, as of `read_change`.
-        getters: memory of those of the queue that fills the store; None: no alert names one.
-        said_at: tick at which getters were last said to be back.
-    """
-
-    sized: int | None = None
-    getters: Getters | None = None
-    said_at: int | None = None
+    sized: int | None = None  # SIZE as it was measured last, as of `read_change`
+    getters: Getters | None = None  # memory of those of the queue that fills the store; None: no alert names one
+    said_at: int | None = None  # tick at which getters were last said to be back
 
     def turn_back(self, tick: int) -> None:
         """Continue from an earlier tick."""

@@ -32,11 +32,7 @@ _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a li
 
 
 def open_fired(view: StoreKind, now: int | None = None) -> list[Alert]:
-    """Open an alert for every condition that fired.
-
-    Args:
-        now: event time, microseconds; None: the store's clock.
-    """
+    """Open an alert for every condition that fired, at a time in microseconds; None: the store's clock."""
     store = view.tables.store
     scalars, datasets, queues = store.scalars[0], store.datasets, store.queues[: len(view.queues)]
     if not scalars["fired"] and not datasets["fired"].any() and not queues["fired"].any():
@@ -173,7 +169,6 @@ def _eases(condition: str) -> bool:
 
 
 def _all_fall(view: StoreKind, resources: tuple[Resource, ...], now: int) -> bool:
-    """Return True if each of some resources empties."""
     tick = now // clock.TICK
     return all(view.monitor.falling_since(view, resource, tick) is not None for resource in resources)
 
@@ -205,12 +200,10 @@ def _recover(view: StoreKind, now: int) -> list[Alert]:
 
 
 def _is_any_full(view: StoreKind) -> bool:
-    """Return True if an alert is open that says that the store is or was full."""
     return any(episode.condition == Condition.FULL for episode in view.episodes)
 
 
 def _headed(finding: Finding, words: str) -> Finding:
-    """Return a finding that begins with some words."""
     headline = finding.headline.partition(": ")[2] or finding.cause.partition(". ")[0]
     cause = f"{words[0].upper()}{words[1:]}. {finding.cause}"
     return msgspec.structs.replace(finding, cause=cause, headline=f"{words}: {headline}")

@@ -62,10 +62,8 @@ def structure_params(config: Structure, allocation: Allocation) -> dict[str, int
 def alter(config: Structure, allocation: Allocation, usage: Usage, attributes: dict[str, Any]) -> Altered | None:
     """Return a structure after ALTER CFSTRUCT or SETXCF START,ALTER (`size`), which is taken or refused as a whole.
 
-    The caller refuses a `size` while data is in SCM; the other attributes are MQ's definition, which may change.
-
-    Args:
-        usage: what the structure holds; a size below it is refused.
+    The caller refuses a `size` while data is in SCM; the other attributes are MQ's definition, which may change. A size
+    below `usage`, what it holds, is refused.
     """
     changes = _parse(config, "ALTER", attributes)
     if changes is None:
@@ -83,9 +81,7 @@ def rebuild(
     config: Structure, usage: Usage, attributes: dict[str, Any], pending: Mapping[str, Any] = _NO_CHANGES
 ) -> Altered | None:
     """Return a structure after SETXCF START,REBUILD under a new policy: allocated anew, at INITSIZE, else SIZE.
-
-    Args:
-        pending: changes of the policy that waited for it; `attributes` override them.
+    `pending`: changes of the policy that waited for it; `attributes` override them.
     """
     changes = _parse(config, "REBUILD", attributes)
     if changes is None:
@@ -103,11 +99,8 @@ def adopt(
 
     The rest stays as events left it. A changed DSBLOCK waits until the data sets are empty, as in the real system:
     `described`, which the header keeps, gets the old one, and the next opening asks again. A changed CFRM policy waits
-    for a REBUILD, as a start of the job rebuilds nothing [IBM: How storage class memory works with IBM MQ for z/OS].
-    A data set whose queue manager has left the estate stays as it was: what it holds is there still.
-
-    Args:
-        described: attributes as the estate describes them; its `ds_block` may be set back.
+    for a REBUILD, as a start of the job rebuilds nothing [IBM: How storage class memory works with IBM MQ for z/OS]. A
+    data set whose queue manager has left the estate stays as it was: what it holds is there still.
     """
     if _reblocks_data(config, usage, {"ds_block": described["ds_block"]}):
         described["ds_block"] = before["ds_block"]

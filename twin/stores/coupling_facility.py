@@ -292,16 +292,13 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility, StructureValues]):
 
 
 class _FacilityUsage(msgspec.Struct, frozen=True):
-    """Usage of a coupling facility, bytes, as in its state record.
-
-    free: storage left by structures and augmented space, below 0 where they exceed it; None: size not known.
-    """
+    """Usage of a coupling facility, bytes, as in its state record."""
 
     scm_total: int
     scm_committed: int
     scm_used: int
     augmented: int
-    free: int | None
+    free: int | None  # left by structures and augmented space, below 0 where they exceed it; None: size not known
 
     @property
     def scm_pct(self) -> float:

@@ -32,16 +32,7 @@ _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it MAXDEPTH is too far off to matt
 
 
 class QueueDepth(ResourceView):
-    """Messages on one queue against its MAXDEPTH.
-
-    Args:
-        store: arrays of the store.
-        queues: QUEUE[n], the rows of its queues.
-        row: row of the queue.
-        resource: the depth of that queue.
-        store_name: name of the store.
-        store_usage: usage of the store by resource, percent; says whether a larger MAXDEPTH has storage behind it.
-    """
+    """Messages on one queue against its MAXDEPTH. `store_usage`, percent: has a larger MAXDEPTH storage behind it?"""
 
     unit = "messages"
 
@@ -57,7 +48,7 @@ class QueueDepth(ResourceView):
         super().__init__(store)
         self._queues = queues
         self._row = row
-        self.resource = resource
+        self.resource = resource  # the depth of that queue
         self._store_name = store_name
         self._store_usage = store_usage
         self.text = f"Depth of {resource.owner}"
@@ -111,10 +102,7 @@ class QueueDepth(ResourceView):
 
 
 def depth_facts(resource: Resource, limit: int, room: str, store: str, *, is_shared: bool) -> Facts:
-    """Return the facts about a queue that reaches MAXDEPTH.
-
-    limit: its MAXDEPTH, 0: not known; room: what the store has room for, as part of a sentence.
-    """
+    """Return the facts about a queue that reaches MAXDEPTH, `limit` or 0: not known; `room`: of the store, in words."""
     facts = texts.queue_facts(resource.owner, is_shared=is_shared)
     return facts.where(queue=True, depth_known=limit, depth_can_grow=0 < limit < MAX_DEPTH).adding(
         store=store,
@@ -134,11 +122,7 @@ def depth_lead_s(config: ForecastSettings) -> float:
 
 
 def seconds_left(queues: Array, span_s: float) -> Array:
-    """Return f8[n], seconds until each queue holds MAXDEPTH messages; infinite if it does not grow or has no limit.
-
-    Args:
-        span_s: seconds in which it has grown (see `twin.alerts.fillers.growth`).
-    """
+    """Return f8[n], seconds until each queue holds MAXDEPTH messages by its growth in `span_s`, or inf."""
     limits = queues["max_depth"]
     grown = growth(queues, "depth")
     room = np.maximum(limits - (queues["depth"] - queues["uncommitted_gets"]), 0)
@@ -157,12 +141,7 @@ def check(
     episodes: Episodes,
     now: int,
 ) -> list[Alert]:
-    """Open, update or clear the alerts about queues that reach MAXDEPTH within the lead; return what is published.
-
-    Args:
-        lead_s: seconds before MAXDEPTH from which an alert opens.
-        began: time of the store's first event, as for `growth_span`.
-    """
+    """Open, update or clear the alerts about queues that reach MAXDEPTH within `lead_s`; return what is published."""
     if not queues["max_depth"].any():
         return []
     span = growth_span(now, began)

@@ -34,19 +34,12 @@ Compared = Mapping[Resource, tuple[float, float, float]]  # (model, measured, to
 
 
 class SizeMeasured(msgspec.Struct, frozen=True):
-    """A size that was measured: measured size, not usage.
+    """A size that was measured: measured size, not usage."""
 
-    Attributes:
-        resource_text: the resource, as in alerts.
-        field: field of the state record, such as blocks_total.
-        model: as the twin has it, from the estate and what it has seen since.
-        measured: as the real system has it.
-    """
-
-    resource_text: str = msgspec.field(name="resource")
-    field: str
-    model: int
-    measured: int
+    resource_text: str = msgspec.field(name="resource")  # the resource, as in alerts
+    field: str  # field of the state record, such as blocks_total
+    model: int  # as the twin has it, from the estate and what it has seen since
+    measured: int  # as the real system has it
 
     @property
     def resource(self) -> Resource:
@@ -60,16 +53,12 @@ class SizeMeasured(msgspec.Struct, frozen=True):
 
 
 class MeasuredShare(msgspec.Struct, array_like=True):
-    """A resource in use as last measured.
+    """A resource in use as last measured."""
 
-    pct: percent of its present size; beyond_pct: points by which that was above the twin's, 0 where it was not; time:
-    when, microseconds; is_rising: True if it had risen since it last changed.
-    """
-
-    pct: float
-    beyond_pct: float
-    time: int
-    is_rising: bool = False
+    pct: float  # of its present size
+    beyond_pct: float  # points by which that was above the twin's, 0 where it was not
+    time: int  # microseconds
+    is_rising: bool = False  # True if it had risen since it last changed
 
 
 class TestedHour(msgspec.Struct, array_like=True):
@@ -81,24 +70,18 @@ class TestedHour(msgspec.Struct, array_like=True):
 
 
 class Drift(msgspec.Struct, kw_only=True):
-    """The baseline as it was set, the drift of the last measurement, and how many of the last day matched.
-
-    measured: fields of the state record that the baseline has taken from measurements, sorted; sizes: those measured
-    last that are not the model's; streak: measurements in a row beyond the tolerance; agreed: in a row within it;
-    cleared_at: the store's clock when the last alert was cleared; hours: the last 24 until the last test, ascending;
-    shares: by name of a resource, how full it was measured last.
-    """
+    """The baseline as it was set, the drift of the last measurement, and how many of the last day matched."""
 
     baseline: Baseline | None = None
-    measured: list[str] = []
+    measured: list[str] = []  # fields of the state record that the baseline has taken from measurements, sorted
     pct: float | None = None
     resource: str | None = None
-    sizes: list[SizeMeasured] = []
-    streak: int = 0
-    agreed: int = 0
-    cleared_at: int | None = None
-    hours: list[TestedHour] = []
-    shares: dict[str, MeasuredShare] = {}
+    sizes: list[SizeMeasured] = []  # those measured last that are not the model's
+    streak: int = 0  # measurements in a row beyond the tolerance
+    agreed: int = 0  # in a row within it
+    cleared_at: int | None = None  # the store's clock when the last alert was cleared
+    hours: list[TestedHour] = []  # the last 24 until the last test, ascending
+    shares: dict[str, MeasuredShare] = {}  # by name of a resource, how full it was measured last
 
     @property
     def tests(self) -> int:
@@ -134,11 +117,7 @@ class Drift(msgspec.Struct, kw_only=True):
             self.pct, self.resource = round(pct, 4), str(resource)
 
     def note_share(self, resource: Resource, pct: float, twin_pct: float, now: int) -> None:
-        """Keep how full a resource was measured.
-
-        Args:
-            pct: percent of its present size in use.
-        """
+        """Keep how full a resource was measured, percent of its present size."""
         before = self.shares.get(str(resource))
         is_rising = before is not None and (pct > before.pct or (pct == before.pct and before.is_rising))
         beyond_pct = pct - twin_pct if pct - twin_pct > _ROUNDED_PCT else 0.0
@@ -191,12 +170,8 @@ def judge(
     now: int,
     make_finding: Callable[[Resource], Finding],
 ) -> list[Alert]:
-    """Record the result of a measurement; return the alerts it opens or clears.
-
-    Args:
-        drift: record of the measurements; written.
-        tested: (model, measured, total) by resource measured, the model as it was just before, one with a total of 0
-            left out; empty if the measurement set the baseline or nothing else is known, so that it tests nothing.
+    """Record the result of a measurement; return the alerts it opens or clears. `tested`: (model, measured, total) by
+    resource, the model as it was just before, without a total of 0; empty if the measurement tests nothing.
     """
     drift.note_test(tested, tolerance_pct, now)
     pcts = _percentages(compared)
@@ -239,11 +214,7 @@ def drift_finding(
     usage_pct: float | None = None,
     actions: tuple[Action, ...] = (),
 ) -> Finding:
-    """Return the finding about a resource that drifts, in usage or in size.
-
-    Args:
-        usage_pct: usage of the resource, percent; None where it has none.
-    """
+    """Return the finding about a resource that drifts, in usage or in size. `usage_pct`: None where it has none."""
     cause = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
     cause += drift.describe_sizes(resource) + drift.describe_fidelity()
     return Finding(

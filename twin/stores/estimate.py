@@ -58,25 +58,15 @@ _OLD_TICKS = 60 * MINUTE_TICKS  # between two measurements, from which the secon
 
 
 class Holding(NamedTuple):
-    """The content of a store by a measurement.
+    """The content of a store by a measurement."""
 
-    Attributes:
-        messages: number of messages, those in SCM included.
-        length: mean length, bytes; 0: not known.
-        each: elements, pages or blocks of a message in the store itself; 0: as its length says.
-        blocks: data blocks in use by data set, in the order of their rows.
-        in_scm: number of messages in SCM.
-        has_rules: True if it shows all that the rules of the store move messages to, where there are: data sets, SCM.
-        known: what events and baseline have of these messages, by the same reckoning; None: it counts messages.
-    """
-
-    messages: float
-    length: float = 0.0
-    each: float = 0.0
-    blocks: tuple[int, ...] = ()
-    in_scm: float = 0.0
-    has_rules: bool = True
-    known: float | None = None
+    messages: float  # number of messages, those in SCM included
+    length: float = 0.0  # mean length, bytes; 0: not known
+    each: float = 0.0  # elements, pages or blocks of a message in the store itself; 0: as its length says
+    blocks: tuple[int, ...] = ()  # data blocks in use by data set, in the order of their rows
+    in_scm: float = 0.0  # number of messages in SCM
+    has_rules: bool = True  # True if it shows all that rules move messages to, where there are: data sets, SCM
+    known: float | None = None  # messages by events and baseline, reckoned alike; None: it counts messages
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -91,24 +81,16 @@ class Share(msgspec.Struct, array_like=True):
 
 
 class Seen(msgspec.Struct, array_like=True):
-    """How much of what a queue, or a store, grew and shrank by was reported, over the measurements so far.
+    """How much of what a queue, or a store, grew and shrank by was reported, over the measurements so far."""
 
-    Attributes:
-        since: time of the first of these measurements, microseconds.
-        depth: messages at the last one, known and measured.
-        grown, grown_known: by how much it grew between two measurements, in all, and by how much by events.
-        shrunk, shrunk_known: by how much it shrank, likewise.
-        dead: measurements in a row in which it changed and no event said so.
-    """
-
-    since: int
+    since: int  # time of the first of these measurements, microseconds
     known: int = 0
     measured: int = 0
-    grown: float = 0.0
+    grown: float = 0.0  # grown, grown_known: growth between two measurements, in all and by events
     grown_known: float = 0.0
-    shrunk: float = 0.0
+    shrunk: float = 0.0  # shrunk, shrunk_known: by how much it shrank, likewise
     shrunk_known: float = 0.0
-    dead: int = 0
+    dead: int = 0  # measurements in a row in which it changed and no event said so
 
     def note(self, known: int, measured: int, time: int) -> None:
         """Add a measurement of that time, microseconds. known: messages by events; measured: messages."""
@@ -143,54 +125,30 @@ def _share(known: float, real: float) -> SeenShare | None:
 
 
 class Estimate(msgspec.Struct, kw_only=True):
-    """The part of measurements in the state of a store, kept in its header.
+    """The part of measurements in the state of a store, kept in its header."""
 
-    Attributes:
-        measured_at: tick of the last measurement; None: there was none.
-        messages: number measured then.
-        known: number that events had put and not removed by then.
-        calls: puts and gets known by then.
-        is_partial: True if events are a sample of what happens.
-        odd: messages by which the last measurement differed, where the one before it did not; 0: it did not.
-        agreed: measurements in a row with which events agreed.
-        length: mean length of messages by the last measurement that shows it, bytes; 0: none did.
-        shares: what `stocks` has of unseen messages.
-        faded_at: tick as of which the puts of `shares` are faded.
-        owners: growth of the data sets by owner, of which the older counts less.
-        blocks: data blocks in use at the last measurement, by data set.
-        in_scm: messages and their elements in SCM, measured less those of events.
-        moved: by how much measurements have moved what is in use, by resource, while events seem to be complete.
-        seen: what was reported, of the store.
-        queues: the same by queue.
-    """
-
-    measured_at: int | None = None
-    messages: float = 0.0
-    known: int = 0
-    calls: int = 0
-    is_partial: bool = False
-    odd: float = 0.0
-    agreed: int = 0
-    length: float = 0.0
-    shares: list[Share] = []
-    faded_at: int = 0
-    owners: list[float] = []
-    blocks: tuple[int, ...] = ()
-    in_scm: tuple[int, int] = (0, 0)
-    moved: dict[str, float] = {}
-    seen: Seen | None = None
-    queues: dict[str, Seen] = {}
+    measured_at: int | None = None  # tick of the last measurement; None: there was none
+    messages: float = 0.0  # number measured then
+    known: int = 0  # number that events had put and not removed by then
+    calls: int = 0  # puts and gets known by then
+    is_partial: bool = False  # True if events are a sample of what happens
+    odd: float = 0.0  # messages by which the last measurement differed, where the one before it did not; 0: it did not
+    agreed: int = 0  # measurements in a row with which events agreed
+    length: float = 0.0  # mean length of messages by the last measurement that shows it, bytes; 0: none did
+    shares: list[Share] = []  # what `stocks` has of unseen messages
+    faded_at: int = 0  # tick as of which the puts of `shares` are faded
+    owners: list[float] = []  # growth of the data sets by owner, of which the older counts less
+    blocks: tuple[int, ...] = ()  # data blocks in use at the last measurement, by data set
+    in_scm: tuple[int, int] = (0, 0)  # messages and their elements in SCM, measured less those of events
+    moved: dict[str, float] = {}  # by how much measurements moved what is in use, while events seem complete
+    seen: Seen | None = None  # what was reported, of the store
+    queues: dict[str, Seen] = {}  # the same by queue
 
     def note_agreement(self, tick: int, gap: float, calls: int, *, is_reported: bool) -> bool:
         """Note by how much a measurement differs from events and baseline; return True if events are a sample.
 
-        They are where two measurements in a row have as many messages more, or fewer, and where no call is reported.
-
-        Args:
-            tick: tick of the measurement.
-            gap: messages that it has more than events and baseline.
-            calls: puts and gets known by now.
-            is_reported: True if any was ever reported.
+        They are where two measurements in a row have as many messages more, or fewer (`gap`), and where no call is
+        reported.
         """
         if self.measured_at is None:
             return self.is_partial
@@ -205,16 +163,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         return self.is_partial
 
     def correct(self, tables: Tables, holding: Holding, calls: int, owners: int, block_bytes: int, tick: int) -> None:
-        """Move flows and stocks by what a measurement has beyond events.
-
-        Args:
-            tables: the arrays of the store.
-            holding: what was measured.
-            calls: puts and gets known by now.
-            owners: data sets, or queue managers that put.
-            block_bytes: bytes of a block of a data set.
-            tick: tick of the measurement.
-        """
+        """Move flows and stocks by what a measurement has beyond events. `owners`: data sets, or who puts."""
         tables.reserve("counts", BINS * COUNTS)
         store = tables.store
         self._fade(store, tick)
@@ -299,12 +248,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         return any(share is not None and share.high < _COMPLETE for share in shares)
 
     def note_moved(self, compared: Compared, *, is_believed: bool) -> None:
-        """Note by how much a measurement moves what is in use.
-
-        Args:
-            compared: (model, measured, total) by resource, as the measurement found the model.
-            is_believed: True if the measurement asks to be taken over, so that it is no drift.
-        """
+        """Note by how much a measurement, no drift if believed, moves what is in use, the model as it was found."""
         if is_believed or self.is_sample:
             self.moved = {}
             return
@@ -363,30 +307,18 @@ class Estimate(msgspec.Struct, kw_only=True):
 
 
 class _Mix(NamedTuple):
-    """Of which lengths unseen messages are, and who puts them.
+    """Of which lengths unseen messages are, and who puts them."""
 
-    Attributes:
-        sizes: f8[CLASSES], shares by length class.
-        owners: f8[owners], shares by owner.
-        space: f8[CLASSES], elements, pages or blocks of a message of a class in the store itself.
-        pages: f8[CLASSES], pages of a message of a class in a data set.
-    """
-
-    sizes: Array
-    owners: Array
-    space: Array
-    pages: Array
+    sizes: Array  # f8[CLASSES], shares by length class
+    owners: Array  # f8[owners], shares by owner
+    space: Array  # f8[CLASSES], elements, pages or blocks of a message of a class in the store itself
+    pages: Array  # f8[CLASSES], pages of a message of a class in a data set
 
     @classmethod
     def make(cls, store: layout.Store, owners: int, holding: Holding, length: float, growth: Array) -> Self:
-        """Return the mix of the puts that are known; without a sample of them that of the measured mean length.
-
-        Args:
-            store: the arrays, with nothing unseen in `stocks`.
-            owners: data sets, or queue managers that put.
-            holding: what was measured.
-            length: mean length, bytes; 0: not known.
-            growth: f8[owners], blocks by which data sets have grown of late.
+        """Return the mix of the puts that are known; without a sample of them that of the measured mean length, 0: not
+        known. The store has nothing unseen in `stocks`; `growth`: f8[owners], blocks by which data sets have grown of
+        late.
         """
         known = store.stocks[CLASSES : (owners + 1) * CLASSES].reshape(owners, CLASSES)
         sizes = known["puts"].sum(0)
@@ -420,7 +352,6 @@ class _Mix(NamedTuple):
         )
 
     def puts(self, number: float) -> list[Share]:
-        """Return what a number of puts adds to the stocks."""
         return [
             Share((owner + 1) * CLASSES + size, puts, puts * float(self.space[size]), puts * float(self.pages[size]))
             for owner, of_owner in enumerate(self.owners.tolist())
@@ -429,14 +360,7 @@ class _Mix(NamedTuple):
         ]
 
     def held(self, store: layout.Store, number: float, blocks: tuple[int, ...], block_bytes: int) -> list[Share]:
-        """Return what unseen messages add to the stocks of the store itself and of its data sets.
-
-        Args:
-            store: the arrays.
-            number: messages that are unseen.
-            blocks: data blocks in use by data set, measured.
-            block_bytes: bytes of a block.
-        """
+        """Return what unseen messages add to the stocks of the store and of its data sets, by their measured blocks."""
         each = max(1.0, float(self.sizes @ self.pages))
         shares, left = list[Share](), number
         for row, used in enumerate(blocks):

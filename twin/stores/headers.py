@@ -63,11 +63,7 @@ class Header(msgspec.Struct, kw_only=True):
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:
-    """Return the header of a store; its `version` is that of the pages.
-
-    Raises:
-        StateError: it is of another kind, or of a version that is not read.
-    """
+    """Return the header of a store; its `version` is that of the pages. StateError: another kind or unread version."""
     written = _decoded(content, Format, name)
     if written.version not in _MESSAGE_VERSIONS or written.kind != kind:
         raise StateError(
@@ -143,11 +139,7 @@ class SharedState(msgspec.Struct, kw_only=True):
 
 
 def decode_shared_state(content: bytes, name: str) -> SharedState:
-    """Return the state in the header of a shared store, in the present version.
-
-    Raises:
-        StateError: it is of a version that is not read.
-    """
+    """Return the state in the header of a shared store, in the present version. StateError: it is not read."""
     version = _decoded(content, Format, name).version
     if version not in _SHARED_VERSIONS:
         raise StateError(
@@ -166,11 +158,7 @@ def decode_shared_state(content: bytes, name: str) -> SharedState:
 
 
 def is_older(header: bytes, name: str) -> bool:
-    """Return True if a header is of an earlier version, which is migrated when its store is opened.
-
-    Raises:
-        StateError: it is of a version that is not read.
-    """
+    """Return True if a header is of an earlier version, migrated when its store is opened. StateError: not read."""
     written = _decoded(header, Format, name)
     versions = _SHARED_VERSIONS if written.kind is None else _MESSAGE_VERSIONS
     if written.version not in versions:

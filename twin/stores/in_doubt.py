@@ -23,14 +23,11 @@ LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens
 
 
 class InDoubt(NamedTuple):
-    """The unit in doubt for longest.
+    """The unit in doubt for longest."""
 
-    since: time of its PREPARE, microseconds; qmgr: row of its queue manager; units: number of units in doubt.
-    """
-
-    since: int
-    qmgr: int
-    units: int
+    since: int  # time of its PREPARE, microseconds
+    qmgr: int  # row of its queue manager
+    units: int  # number of units in doubt
 
 
 def find_oldest(store: layout.Store) -> InDoubt | None:
@@ -72,13 +69,7 @@ def check(
 
 
 def _finding(
-    store: layout.Store,
-    estate: Estate,
-    name: str,
-    qmgrs: Sequence[str],
-    oldest: InDoubt,
-    now: int,
-    runbook: Runbook,
+    store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], oldest: InDoubt, now: int, runbook: Runbook
 ) -> Finding:
     qmgr = qmgrs[oldest.qmgr]
     messages = int(store.scalars[0]["in_doubt"])

@@ -50,51 +50,29 @@ def _params_of(config_type: type) -> tuple[str, ...]:
 
 
 class StoreKind(ABC):
-    """State of a store, what others read of it, and hooks of its kind; those that are not abstract suit most kinds.
+    """State of a store, what others read of it, and hooks of its kind; those that are not abstract suit most kinds."""
 
-    Attributes:
-        kind: kind of store, as in the estate.
-        identity: attributes in the estate that identify the store: no event changes them.
-        resources: its resources as kernels know them; those of data sets are not among them.
-        conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
-        measurable: fields of the state record that a baseline takes over, without those of data sets.
-        takes_in_queues: True if queues that the estate lacks may be in it.
-        known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
-        config: estate entry with the current attributes, after ALTER and REBUILD.
-        tables: the arrays.
-        episodes: open alerts.
-        drift: baseline, and the drift of the last measurement.
-        tested: (model, measured, total) by resource, as the last MEASURE found the model; empty if it tested nothing.
-        found_sizes: the sizes that the last MEASURE had, beside those of the model just before it.
-        estimate: what measurements show beyond events.
-        monitor: the forecasts, and the alerts about them.
-        began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
-        counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
-        readers: facts about who reads its queues.
-        is_counted: True once a queue operation was applied; before, only what was measured is known.
-    """
-
-    kind: ClassVar[str]
-    identity: ClassVar[frozenset[str]]
-    resources: ClassVar[Mapping[Pool, Spec]]
-    conditions: ClassVar[Mapping[int, tuple[str, Resource]]]
-    measurable: ClassVar[tuple[str, ...]]
-    known_by: ClassVar[KnownBy]
-    takes_in_queues: ClassVar[bool] = True
+    kind: ClassVar[str]  # kind of store, as in the estate
+    identity: ClassVar[frozenset[str]]  # attributes in the estate that identify the store: no event changes them
+    resources: ClassVar[Mapping[Pool, Spec]]  # as kernels know them, without those of data sets
+    conditions: ClassVar[Mapping[int, tuple[str, Resource]]]  # by bit of scalars.fired, in the order of alerts
+    measurable: ClassVar[tuple[str, ...]]  # fields that a baseline takes over, without those of data sets
+    known_by: ClassVar[KnownBy]  # measured fields that determine each field of a usage when nothing was counted
+    takes_in_queues: ClassVar[bool] = True  # True if queues that the estate lacks may be in it
     name: str
     estate: Estate
-    config: MessageStoreConfig
-    tables: Tables
-    episodes: Episodes
-    drift: Drift
-    tested: Compared
-    found_sizes: Sequence[SizeMeasured]
-    estimate: Estimate
-    monitor: ForecastMonitor
-    began: int | None
-    counted: set[str]
-    readers: Readers
-    is_counted: bool
+    config: MessageStoreConfig  # estate entry with the current attributes, after ALTER and REBUILD
+    tables: Tables  # the arrays
+    episodes: Episodes  # open alerts
+    drift: Drift  # baseline, and the drift of the last measurement
+    tested: Compared  # (model, measured, total) by resource, as the last MEASURE found it; empty: nothing tested
+    found_sizes: Sequence[SizeMeasured]  # the sizes that the last MEASURE had, beside those of the model just before it
+    estimate: Estimate  # what measurements show beyond events
+    monitor: ForecastMonitor  # the forecasts, and the alerts about them
+    began: int | None  # time of the first event, microseconds; None: no event yet, or the clock has gone back since
+    counted: set[str]  # queues of which a PUT had a `count` above 1: their messages have a mean length
+    readers: Readers  # facts about who reads its queues
+    is_counted: bool  # True once a queue operation was applied; before, only what was measured is known
     _names: Names
     _own_queues: frozenset[str]
 
@@ -249,10 +227,8 @@ class StoreKind(ABC):
 
     @abstractmethod
     def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
-        """Restore attributes and state from a header, except where the estate has changed since.
-
-        Args:
-            kind_state: as `_kind_state` returned it, encoded.
+        """Restore attributes and state (encoded, of `_kind_state`) from a header, except where the estate has changed
+        since.
         """
 
     @abstractmethod
@@ -269,10 +245,8 @@ class StoreKind(ABC):
 
     @abstractmethod
     def forget(self, surplus: int, depths: Mapping[int, int]) -> list[Alert]:
-        """Remove the oldest messages, which no meter counts; return the alerts that this causes.
-
-        Args:
-            depths: measured depths by row of the queue: what a queue has beyond its depth goes first.
+        """Remove the oldest messages, at first those beyond measured depths, unmetered; return the alerts that this
+        causes.
         """
 
     def levels_of(self, measured: Measured) -> Measured:
@@ -301,12 +275,8 @@ class StoreKind(ABC):
 
     @abstractmethod
     def set_baseline(self, measured: Measured, holding: Holding | None = None) -> Baseline:
-        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`.
-
-        It has null for what was not measured.
-
-        Args:
-            holding: what the store holds by a measurement that is taken over; None: it does not say, or tests.
+        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`, with
+        null for what was not measured. `holding`: by a measurement that is taken over, None: it does not say, or tests.
         """
 
     @abstractmethod
@@ -370,11 +340,7 @@ class StoreKind(ABC):
         return False
 
     def _reserve_for_put(self, length: int, max_kept: int) -> None:  # noqa: B027 -- some kinds have no such tables
-        """Reserve rows of the kind's own tables for a put.
-
-        Args:
-            length: bytes of a message.
-        """
+        """Reserve rows of the kind's own tables for a put of `length` bytes."""
 
     def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
         """Add rows for queue managers not seen before."""

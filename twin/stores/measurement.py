@@ -57,10 +57,7 @@ def take(store: StoreKind, measured: Measured, time: int) -> list[Alert]:
 
 
 def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert]:
-    """Take what a measurement says about the queues; return the alerts it opens.
-
-    The store looks ahead soon where getters stop or return.
-    """
+    """Take what a measurement says about the queues; return the alerts. Getters that stop or return ask for a look."""
     if "queues" not in measured:
         return []
     store.take_in(measured)
@@ -73,7 +70,6 @@ def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert
 
 
 def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
-    """Take measured levels; return the alerts they open or clear."""
     is_test = store.is_counted and store.drift.baseline is not None
     store.found_sizes = store.compare_sizes(measured)
     sizes_before = read_usage(store.tables.store)["maximum"].copy()
@@ -116,10 +112,8 @@ def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
 
 
 def _guard(store: StoreKind, in_use: Mapping[Resource, tuple[float, float]], *, is_line: bool) -> list[Alert]:
-    """Open the alerts that measured shares call for, whatever the model says; return them.
-
-    Args:
-        is_line: True if a line through such levels says how the store fills, as no flows are known or estimated.
+    """Open the alerts that measured shares call for, whatever the model says; return them. `is_line`: a line through
+    such levels says how the store fills, as no flows are known or estimated.
     """
     now, alerts = store.clock, list[Alert]()
     for resource, (used, total) in in_use.items():
@@ -170,10 +164,8 @@ def _is_taken(store: StoreKind, measured: Measured, holding: Holding | None) -> 
 def _take_over(store: StoreKind, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
     """Make a measurement the baseline, beyond the messages that events know; return the alerts that this causes.
 
-    Messages that are no longer there by the measurement are removed, the oldest first.
-
-    Args:
-        holding: what the store holds by it; None: it does not say how many messages.
+    Messages that are no longer there by the measurement are removed, the oldest first. Without `holding` it does not
+    say how many there are.
     """
     whole = store.to_take(measured, holding)
     new_fields = new_fields | (whole.keys() - measured.keys())
@@ -224,11 +216,8 @@ def counted_holding(store: StoreKind, measured: Measured) -> Holding | None:
 
 
 def holding_by_space(store: StoreKind, measured: Measured, used: int | None, known: int) -> Holding | None:
-    """Return what a store in which one resource fills holds by a measurement.
-
-    Args:
-        used: pages or blocks in use; None: not measured.
-        known: those that events and baseline have.
+    """Return what a store in which one resource fills holds by a measurement of the pages or blocks used, of which
+    events and baseline know some; None: not measured.
     """
     counted = counted_holding(store, measured)
     each = store.estimate.usual_space(store.tables.store)
@@ -270,16 +259,8 @@ def depths_of(measured: Measured, queues: Collection[str]) -> dict[str, int]:
 def surplus_events(
     store: layout.Store, routes: Array, base: int, queues: int, surplus: int, time: int, depths: Mapping[int, int]
 ) -> Array:
-    """Return EXPIREs of the oldest messages, EVENT[n], by which a store holds more than was measured.
-
-    Args:
-        store: the arrays.
-        routes: ROUTE[m] of the store.
-        base: index of the first of them in the estate.
-        queues: number of queues.
-        surplus: number of messages to remove.
-        time: microseconds.
-        depths: measured depths by row of the queue: what a queue has beyond its depth goes first.
+    """Return EXPIREs of the oldest messages, EVENT[n], by which a store holds more than was measured. What a queue has
+    beyond its measured depth, by row, goes first. `base`: index of the first of its routes, ROUTE[m], in the estate.
     """
     rows = store.queues[:queues]
     held = (rows["depth"] - rows["uncommitted"]).astype(float)
@@ -313,12 +294,7 @@ def release_gets(store: layout.Store) -> None:
 
 
 def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> Baseline:
-    """Keep what the real system holds beyond the model; return the state record's `baseline`.
-
-    Args:
-        store: the structure's arrays; the fields of the baseline are written.
-        ds_block: DSBLOCK, bytes.
-    """
+    """Keep in the arrays what the real system holds beyond the model; return the state record's `baseline`."""
     scalars = store.scalars[0]
     entries = excess(measured.get("ents_used"), int(scalars["ents_used"]))
     elements = excess(measured.get("elems_used"), int(scalars["elems_used"]))
@@ -352,11 +328,8 @@ def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[s
 def take_data_set_sizes(
     store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured, assumed: Collection[str]
 ) -> None:
-    """Give data sets their measured sizes; one found larger has expanded.
-
-    Args:
-        ds_block: DSBLOCK, bytes.
-        assumed: queue managers whose data set the estate does not describe: it is expected to stay as it is measured.
+    """Give data sets their measured sizes; one found larger has expanded, unless its queue manager is among `assumed`:
+    the estate does not describe it, so it is expected to stay as it is measured.
     """
     for row, qmgr in enumerate(qmgrs):
         total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
@@ -391,11 +364,7 @@ def compare_structure(
 def compare_structure_sizes(
     store: layout.Store, size: int, qmgrs: Sequence[str], measured: Measured
 ) -> list[SizeMeasured]:
-    """Return the measured sizes of a structure (bytes, entries, elements), its data sets and its SCM.
-
-    Args:
-        size: size of the structure, bytes.
-    """
+    """Return the measured sizes of a structure of `size`: bytes, entries, elements, of its data sets and its SCM."""
     params = store.params[0]
     own = (
         (ELEMENTS, "size", size, measured.get("size")),

@@ -54,13 +54,9 @@ MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they we
 
 
 class MessageStore(StoreKind):
-    """The twin of one store that holds messages.
+    """The twin of one store that holds messages."""
 
-    Attributes:
-        acts: memory of operators' actions on it.
-    """
-
-    acts: ActionMemory
+    acts: ActionMemory  # memory of operators' actions on it
     is_untouched: ClassVar[bool] = False  # it is opened at its first event
 
     def __init__(
@@ -199,11 +195,9 @@ class MessageStore(StoreKind):
     # --- events ----------------------------------------------------------------------------------------------------
 
     def apply(self, block: EventBlock, *, demands: bool = False) -> list[Alert]:
-        """Apply a block of this store's events; return the alerts they cause, in order.
-
-        Args:
-            block: the events. With `demands` the MQ reason codes of what is refused are written into them.
-            demands: True decides whether puts and gets, each of count 1, are possible; False takes them as facts.
+        """Apply a block of this store's events; return the alerts they cause, in order. With `demands` puts and gets,
+        each of count 1, are decided, and the MQ reason codes of what is refused are written into the events; otherwise
+        they are facts.
         """
         alerts: list[Alert] = []
         start = 0
@@ -263,18 +257,11 @@ class MessageStore(StoreKind):
         return []
 
     def demand(self, events: Array) -> Array:
-        """Execute queue operations as the real system would, refusing those that cannot be done.
+        """Execute queue operations, EVENT[n] of count 1, as the real system would, refusing those that cannot be done:
+        puts that do not fit and gets without a message get their MQ reason codes.
 
-        The MQ reason codes of puts that do not fit and gets without a message are written into `events`.
-
-        Args:
-            events: EVENT[n]: queue operations, each of count 1.
-
-        Returns:
-            i8[n]: age (order of its put, from 0) of the message each get took; NONE where it took none.
-
-        Raises:
-            ValueError: an event has the route of another store, or is no operation on a queue.
+        Return i8[n]: age (order of its put, from 0) of the message each get took; NONE where it took none. ValueError:
+        an event has the route of another store, or is no operation on a queue.
         """
         places = events["route"] - self._base
         wrong = events["route"][(places < 0) | (places >= self._routes.size)]
@@ -292,10 +279,8 @@ class MessageStore(StoreKind):
         return ages
 
     def _advance(self, events: Array, row: int, demands: bool, ages: Array) -> tuple[int, int, list[Alert]]:
-        """Apply events from `row` up to the first at which the event loop stops, and do what most stops ask for.
-
-        Returns:
-            The row of that event, why the loop stopped (CONTROL and FIRED are left to the caller), and the alerts.
+        """Apply events from `row` up to the first at which the event loop stops, and do what most stops ask for. Return
+        the row of that event, why the loop stopped (CONTROL and FIRED are left to the caller), and the alerts.
         """
         self._set_stops()
         first = row
@@ -347,11 +332,7 @@ class MessageStore(StoreKind):
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
     def alter(self, attributes: dict[str, Any]) -> bool:
-        """Take an ALTER of a copy, as an event of it would; return False where that is refused.
-
-        Args:
-            attributes: as of `parse_attributes`.
-        """
+        """Take an ALTER of a copy, as an event of it would, of parsed attributes; return False where it is refused."""
         scalars = self.tables.store.scalars
         refused = int(scalars[0]["refused_alters"])
         self._change(layout.ALTER, attributes)

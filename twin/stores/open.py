@@ -105,16 +105,8 @@ def open_message_store(
     *,
     forecasts: bool = True,
 ) -> MessageStore:
-    """Open the twin of a store that holds messages.
-
-    Args:
-        estate: as for `open_store`, like the next four.
-        header: state that is not in pages.
-        pages: pages of the state.
-        forecasts: False for a twin that simulates the real system: it keeps its meters and makes no forecasts.
-
-    Raises:
-        StateError: as for `open_store`, or the store holds no messages.
+    """Open the twin of a store that holds messages; arguments as of `open_store`. Without `forecasts` it simulates the
+    real system: it keeps its meters and makes no forecasts. StateError, too, if the store holds no messages.
     """
     kind = estate.stores[name].kind
     if kind not in MESSAGE_TWINS:

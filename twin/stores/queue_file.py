@@ -90,7 +90,6 @@ class QueueFileTwin(MessageStore):
         self._grow_file(0)  # buffers made smaller may no longer hold all of their blocks
 
     def _grow_file(self, min_blocks: int) -> None:
-        """Grow the file to at least `min_blocks`, and to its last block with data."""
         store = self.tables.store
         use = store.file_use[0]
         use["file_blocks"] = max(int(use["file_blocks"]), min_blocks, int(queue_file.content_end(store)))

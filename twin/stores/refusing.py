@@ -48,10 +48,8 @@ def apply_others(
     block: EventBlock,
     apply: Callable[[MessageStore, EventBlock], list[Alert]] = apply_block,
 ) -> tuple[MessageStore, list[Alert], list[Refused]]:
-    """Apply a block without the events at which the twin raises.
-
-    Returns:
-        The twin afterwards, which may be another one, the alerts, and the events that were refused.
+    """Apply a block without the events at which the twin raises. Return the twin afterwards, which may be another one,
+    the alerts, and the events that were refused.
     """
     alerts: list[Alert] = []
     refused: list[Refused] = []
@@ -130,16 +128,11 @@ class Backup:
     """Backup of a twin in memory: a copy of its state, and the blocks since, which together take twice its memory.
 
     The copy is made again once the blocks are as large as it: so it costs no more than reading the events.
-
-    Attributes:
-        header: its state that is not in arrays; None: the twin was new.
-        arrays: copy of its arrays.
-        blocks: those since.
     """
 
-    header: bytes | None = None
-    arrays: MemoryArrays | None = None
-    blocks: list[EventBlock] = field(default_factory=list)
+    header: bytes | None = None  # its state that is not in arrays; None: the twin was new
+    arrays: MemoryArrays | None = None  # copy of its arrays
+    blocks: list[EventBlock] = field(default_factory=list)  # those since
     _bytes: int = 0
 
     def note(self, twin: MessageStore, block: EventBlock) -> None:

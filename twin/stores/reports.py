@@ -76,23 +76,14 @@ Values = StructureValues | QueueFileValues | LogValues
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of one source: its values, which hold from `tick` to `passed`.
+    """A report of one source: its values, which hold from `tick` to `passed`."""
 
-    Attributes:
-        target: the shared store.
-        source: the message store.
-        tick: the first tick after the events that led to the values.
-        passed: the last tick at which the values hold.
-        values: None where the source no longer shares the target.
-        turns: how often the source's clock has gone back; its ticks start again each time.
-    """
-
-    target: str
-    source: str
-    tick: Tick
-    passed: Tick
-    values: Values | None
-    turns: int = 0
+    target: str  # the shared store
+    source: str  # the message store
+    tick: Tick  # the first tick after the events that led to the values
+    passed: Tick  # the last tick at which the values hold
+    values: Values | None  # None where the source no longer shares the target
+    turns: int = 0  # how often the source's clock has gone back; its ticks start again each time
 
 
 def queue_file_values(store: layout.Store) -> QueueFileValues:
@@ -161,13 +152,7 @@ class Reporter:
         return bool(self._waiting or self._targets)
 
     def report(self, before: int, tick: int, get_values: Callable[[str], Values | None]) -> None:
-        """Add a report to each store that the store shares.
-
-        Args:
-            before: the previous tick processed.
-            tick: the tick to process.
-            get_values: returns the values to report to a shared store; not called where the store shares none.
-        """
+        """Add a report of a tick to each store that the store shares; without any, `get_values` is not called."""
         for target in self._waiting:
             self._add(target, before + 1, tick, None)
         self._waiting.clear()
@@ -205,28 +190,17 @@ class Frontier(msgspec.Struct, kw_only=True):
     alone, as long as those of no source are read more than `SKEW_TICKS` behind those of another. While a backlog is
     read they may be; then every source of the estate is waited for until it has passed, or until another one is
     `BACKLOG_TICKS` ahead.
-
-    Attributes:
-        last_ticks: the last tick passed, by source that has reported.
-        turns: how often the clock has gone back, by source.
-        leaving: sources whose last report says that they no longer share the store.
-        waiting: reports not yet released, the latest first.
-        released_ticks: the last tick passed, by source that has a released report.
-        former_sources: sources of `leaving` whose last report is released.
-        processed_tick: the last tick processed.
-        pending: reports released and not yet processed, the latest first.
-        caught_up: True if the events that exist have been read, as last reported.
     """
 
-    last_ticks: dict[str, int] = {}
-    turns: dict[str, int] = {}
-    leaving: list[str] = []
-    waiting: list[Report] = []
-    released_ticks: dict[str, int] = {}
-    former_sources: list[str] = []
-    processed_tick: int | None = None
-    pending: list[Report] = []
-    caught_up: bool = False
+    last_ticks: dict[str, int] = {}  # the last tick passed, by source that has reported
+    turns: dict[str, int] = {}  # how often the clock has gone back, by source
+    leaving: list[str] = []  # sources whose last report says that they no longer share the store
+    waiting: list[Report] = []  # reports not yet released, the latest first
+    released_ticks: dict[str, int] = {}  # the last tick passed, by source that has a released report
+    former_sources: list[str] = []  # sources of `leaving` whose last report is released
+    processed_tick: int | None = None  # the last tick processed
+    pending: list[Report] = []  # reports released and not yet processed, the latest first
+    caught_up: bool = False  # True if the events that exist have been read, as last reported
 
     def take(self, reports: Iterable[Report]) -> None:
         """Add reports; those delivered again are ignored.
@@ -270,15 +244,10 @@ class Frontier(msgspec.Struct, kw_only=True):
         self.pending = [report for report in self.pending if report.source not in dropped]
 
     def release(self, expected: Collection[str], known: Collection[str]) -> list[Report] | None:
-        """Release the next reports, all that end at one tick; return None where there are none to release.
+        """Release the next reports, all that end at one tick; return None where there are none to release, else the
+        late ones: they were read after others that had passed more ticks, and theirs have been processed.
 
-        Args:
-            known: the same and those that need not be waited for. Any other source that has reported is waited for
-                until it leaves.
-
-        Returns:
-            Those among them that are late: they were read after others that had passed more ticks, and theirs have been
-            processed.
+        `expected` sources are waited for, and so is any other that has reported, until it leaves, unless it is `known`.
         """
         if not self.waiting or self.waiting[-1].passed > self._complete_tick(expected, known):
             return None
@@ -318,12 +287,7 @@ class Frontier(msgspec.Struct, kw_only=True):
         return max(max_tick - SILENCE_TICKS, min(heard, default=max_tick))
 
     def turn_back(self, expected: Collection[str], known: Collection[str]) -> bool:
-        """Set the processed tick back where the clocks of all sources are behind it; return True if it was set back.
-
-        Args:
-            expected: as for `release`.
-            known: as for `release`.
-        """
+        """Set the processed tick back where the clocks of all sources are behind it; return True if it was set back."""
         bound = self.bound(expected, known)
         if self.processed_tick is None or bound is None or self.processed_tick <= max(self.last_ticks.values()):
             return False

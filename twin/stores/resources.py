@@ -22,21 +22,13 @@ from twin.state.arrays import Array
 
 
 class Spec(NamedTuple):
-    """A resource of a kind of store, as its kernels know it.
+    """A resource of a kind of store, as its kernels know it."""
 
-    Attributes:
-        row: row of USAGE; of data sets the first one.
-        counted: field of QUEUE whose growth fills it.
-        bits: bits of `fired` by condition.
-        threshold_pct: percent of the present size from which "threshold" holds; None: the attribute FULLTHRESHOLD.
-        fills: True if puts fail once it is full, so that its usage is sampled.
-    """
-
-    row: int
-    counted: str
-    bits: Mapping[str, int] = {}
-    threshold_pct: int | None = 0
-    fills: bool = True
+    row: int  # row of USAGE; of data sets the first one
+    counted: str  # field of QUEUE whose growth fills it
+    bits: Mapping[str, int] = {}  # bits of `fired` by condition
+    threshold_pct: int | None = 0  # percent of the present size from which "threshold" holds; None: FULLTHRESHOLD
+    fills: bool = True  # True if puts fail once it is full, so that its usage is sampled
 
 
 STRUCTURE = {
@@ -111,16 +103,7 @@ def read_usage(store: layout.Store) -> Array:
 
 
 class StoreResource(ResourceView):
-    """One resource of a store that holds messages, as USAGE has it.
-
-    Args:
-        config: the store's attributes.
-        store: its arrays.
-        queues: QUEUE[n], the rows of its queues.
-        resource: the resource.
-        spec: what kernels know of it.
-        row: row of USAGE; None: that of `spec`.
-    """
+    """One resource of a store that holds messages, as USAGE has it, in `row`; None: that of `spec`."""
 
     def __init__(
         self,

@@ -100,14 +100,11 @@ class Counters(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Rates since the previous tick.
+    """Rates since the previous tick."""
 
-    growth: messages/s put and not removed; mover: messages/s that it can write; wait_pct: percent of event time.
-    """
-
-    growth: float
-    mover: float
-    wait_pct: float
+    growth: float  # messages/s put and not removed
+    mover: float  # messages/s that it can write
+    wait_pct: float  # percent of event time
 
 
 def count_waits(store: layout.Store) -> Counters:

@@ -43,22 +43,12 @@ Taken = TypeVar("Taken", bound=Values)
 
 
 class SharedStore(ABC, Generic[Config, Taken]):
-    """The twin of a store that message stores share.
+    """The twin of a store that message stores share."""
 
-    Attributes:
-        kind: kind of store, as in the estate.
-        takes: the values of reports that it takes; it ignores others.
-        measurable: fields of the state record that a baseline takes over.
-        settling_ticks: ticks after the last input during which time alone may change something.
-        config: estate entry with the current attributes, after ALTER.
-        sources: the message stores that report, by name, as the estate describes them.
-        episodes: open alerts.
-    """
-
-    kind: str
-    takes: type[Taken]
-    measurable: tuple[str, ...] = ()
-    settling_ticks: int
+    kind: str  # kind of store, as in the estate
+    takes: type[Taken]  # the values of reports that it takes; it ignores others
+    measurable: tuple[str, ...] = ()  # fields of the state record that a baseline takes over
+    settling_ticks: int  # ticks after the last input during which time alone may change something
     clock: ClassVar[int] = NEVER  # its time is that of reports
     duplicates: ClassVar[int] = 0  # its own events have no sequence numbers
     tables: ClassVar[None] = None  # it has no arrays
@@ -69,9 +59,11 @@ class SharedStore(ABC, Generic[Config, Taken]):
             raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
         self.name = name
         self.estate = estate
+        # estate entry with the current attributes, after ALTER
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
-        self.sources = sources_of(estate, name)
+        self.sources = sources_of(estate, name)  # the message stores that report, by name, as the estate describes them
         self._state = SharedState() if header is None else decode_shared_state(header, name)
+        # open alerts
         self.episodes = Episodes(
             name,
             self._state.episodes,
@@ -124,12 +116,9 @@ class SharedStore(ABC, Generic[Config, Taken]):
         self._check_conditions(event.time)
 
     def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:
-        """Add reports, each source's in order; return the alerts they cause, in order.
-
-        Args:
-            caught_up: True from when on all events that exist have been read: then what has never reported is no
-                source, and a silent one is waited for by minutes. False while a backlog is read. None: as before; a new
-                twin begins with False.
+        """Add reports, each source's in order; return the alerts they cause, in order. `caught_up` is True from when on
+        all events that exist have been read: then what has never reported is no source, and a silent one is waited for
+        by minutes; False while a backlog is read, as at first; None: as before.
         """
         frontier = self._state.frontier
         frontier.take(reports)
@@ -174,7 +163,6 @@ class SharedStore(ABC, Generic[Config, Taken]):
         return list(self.sources)
 
     def _apply_at_once(self, time: int) -> list[Alert]:
-        """Apply the pending events where no store reports; time: time of the latest event, microseconds."""
         self._state.now = max(time, self._state.now or time)
         self._expire(self._state.now)
         events, self._state.pending_events = self._state.pending_events, []
@@ -276,13 +264,8 @@ class SharedStore(ABC, Generic[Config, Taken]):
         make_cleared: Callable[[str], Finding],
         is_news: Callable[[Finding], bool] = lambda _: False,
     ) -> list[Alert]:
-        """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md).
-
-        Args:
-            holds: True if the condition holds.
-            is_over: True if it is over, hysteresis included.
-            make_finding: returns the finding while it holds, from the severity last published, or None.
-            is_news: returns True if a finding is to be published although neither severity nor usage calls for it.
+        """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md). `is_over`
+        has hysteresis included; `make_finding` gets the severity last published, or None.
         """
         now = self._state.now or 0
         episode = self.episodes.get(condition, resource)
@@ -373,7 +356,6 @@ class SharedStore(ABC, Generic[Config, Taken]):
         """Set times of the kind's state that are after `now`, microseconds, to it."""
 
     def _is_relevant(self, report: Report) -> bool:  # noqa: ARG002 -- most kinds take every report
-        """Return True if a report is from a store that shares this one."""
         return True
 
     def _on_altered(self, before: Config) -> None:
@@ -407,7 +389,6 @@ class SharedStore(ABC, Generic[Config, Taken]):
         return {}
 
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
-        """Return the sizes measured beside those of the model."""
         return []
 
     def _drift_finding(self, resource: Resource) -> Finding:

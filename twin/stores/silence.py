@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """A row of a block at which a queue manager goes silent or is heard from again.
-
-    is_gone: True if the queue manager has left the estate; its alert clears at the store's next event.
-    """
+    """A row of a block at which a queue manager goes silent or is heard from again."""
 
     row: int
     qmgr: str
     is_silent: bool
-    is_gone: bool = False
+    is_gone: bool = False  # True if it has left the estate; its alert clears at the store's next event
 
 
 def watched_queue_managers(estate: Estate) -> dict[str, float]:
@@ -47,11 +44,7 @@ def watched_queue_managers(estate: Estate) -> dict[str, float]:
 
 
 def heartbeat(qmgr: str, store: str, time: int, silent_s: int) -> bytes:
-    """Return the HEARTBEAT that reports silence, as JSON.
-
-    Args:
-        silent_s: seconds since its last event.
-    """
+    """Return the HEARTBEAT that reports silence, seconds since the last event, as JSON."""
     return msgspec.json.encode(
         {"time": as_text(time), "qmgr": qmgr, "op": "HEARTBEAT", "store": store, "measured": {"silent_s": silent_s}}
     )
@@ -68,11 +61,7 @@ def is_report(block: EventBlock) -> Array:
 def find_changes(
     block: EventBlock, qmgr_rows: Array, qmgrs: Sequence[str], members: Collection[str], episodes: Episodes
 ) -> list[Change]:
-    """Return the rows at which queue managers go silent or are heard from again, in order.
-
-    Args:
-        qmgr_rows: i8[n]: queue manager of each event, as an index into `qmgrs`.
-    """
+    """Return the rows, in order, at which queue managers (`qmgr_rows`: i8[n]) go silent or are heard from again."""
     reports = is_report(block)
     silent = {episode.resource.owner for episode in episodes if episode.condition == Condition.SOURCE_SILENT}
     candidates = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
@@ -87,13 +76,7 @@ def find_changes(
 def make_alerts(
     change: Change, event: np.void, content: bytes, episodes: Episodes, store: str, now: int
 ) -> list[Alert]:
-    """Open or clear the alert of a queue manager; return what is published.
-
-    Args:
-        event: its row of EVENT; the time of a heartbeat that reports silence is the wall clock.
-        content: what the heartbeat reports; ignored where the queue manager is heard from again.
-        episodes: open alerts of the store; changed.
-    """
+    """Open or clear the alert of a queue manager; return what is published. A heartbeat's time is the wall clock."""
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:
         silent_s = msgspec.json.decode(content)["silent_s"]

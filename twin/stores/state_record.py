@@ -21,13 +21,7 @@ from twin.alerts.fillers import growth_span
 from twin.alerts.readers import QueueFact, Readers
 from twin.events import Measured
 from twin.events.measured import without_nulls
-from twin.records import (
-    DataSetState,
-    DeepQueue,
-    ExpandStatus,
-    StateRecord,
-    StructureState,
-)
+from twin.records import DataSetState, DeepQueue, ExpandStatus, StateRecord, StructureState
 from twin.units import as_text
 
 Record = TypeVar("Record", bound=StateRecord)
@@ -69,11 +63,7 @@ def has_counted(events: npt.NDArray[Any]) -> bool:
 
 
 def fields_to_take(measured: Measured, fields: Collection[str], qmgrs: Collection[str]) -> set[str]:
-    """Return the fields of a measurement that a baseline takes over; those of data sets as smds/QM01/blocks_used.
-
-    Args:
-        measured: fields of the state record, without nulls.
-    """
+    """Return the fields of a measurement that a baseline takes over; those of data sets as smds/QM01/blocks_used."""
     datasets = ((qmgr, real) for qmgr, real in measured.get("smds", {}).items() if qmgr in qmgrs)
     of_datasets = {f"smds/{qmgr}/{name}" for qmgr, real in datasets for name in _OF_DATASET if name in real}
     return {name for name in fields if name in measured} | of_datasets
@@ -99,12 +89,7 @@ def data_sets_of(record: StateRecord) -> dict[str, DataSetState]:
 
 
 def known_part(record: Record, known_by: KnownBy, measured: Collection[str]) -> Record:
-    """Return the state record of a store of which nothing was counted, with null for what was not measured either.
-
-    Args:
-        known_by: `known_by` of the kind of store.
-        measured: the measured fields, as `fields_to_take` names them.
-    """
+    """Return the state record of a store of which nothing was counted, with null for what was not measured either."""
     known_fields = frozenset(measured)
     unknown: dict[str, object] = dict.fromkeys(_unknown(tuple(known_by.items()), known_fields))
     if isinstance(record, StructureState):
@@ -129,10 +114,7 @@ def demand_rates(
     store: layout.Store, weights: Callable[[], npt.NDArray[Any]], began: int | None
 ) -> tuple[float, float]:
     """Return the demand of the last 15 minutes with refused puts: (messages, elements, pages or blocks) per second.
-
-    Args:
-        weights: returns f8[CLASSES], elements, pages or blocks that a message put takes.
-        began: time of the store's first event, microseconds; None: not a bound.
+    `weights` returns f8[CLASSES], what a message put takes.
     """
     scalars, asked = store.scalars[0], np.empty(meters.DEMAND)
     now, current = int(scalars["clock"]), int(scalars["bin"])
@@ -163,11 +145,8 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
 def deepest(
     rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int, began: int | None
 ) -> tuple[DeepQueue, ...]:
-    """Return the ten deepest queues that hold anything, by depth, then name.
-
-    Args:
-        readers: facts about who reads them; their depths are those of queues of which no put and no get is known.
-        began: time of the store's first event, microseconds; None: not a bound.
+    """Return the ten deepest queues that hold anything, by depth, then name; depths of unreported ones are of
+    `readers`.
     """
     depths = rows["depth"]
     if not readers.facts and not depths.any():

@@ -40,33 +40,20 @@ _ROUNDED_PCT = 1.0  # by which SIZEUSED, a whole number, may differ from the sha
 
 
 class KindState(msgspec.Struct, kw_only=True):
-    """State of a structure that is in neither records nor attributes.
-
-    Attributes:
-        totals: sizes taken over from measurements since it was last altered or rebuilt, by field.
-        above_since: time since which measurements are at FULLTHRESHOLD, microseconds; None: the last one is below.
-        is_unaltered: True if they have been for so long that z/OS should have altered it.
-    """
+    """State of a structure that is in neither records nor attributes."""
 
     size_now: int
     ratio: tuple[int, int]
     policy_pending: dict[str, Any]
     auto_alters: int
     counted: Counters
-    totals: dict[str, int] = {}
-    above_since: int | None = None
-    is_unaltered: bool = False
+    totals: dict[str, int] = {}  # sizes taken over from measurements since it was last altered or rebuilt, by field
+    above_since: int | None = None  # time since which measurements are at FULLTHRESHOLD, microseconds; None: not now
+    is_unaltered: bool = False  # True if they have been for so long that z/OS should have altered it
 
 
 class StructureTwin(MessageStore):
-    """The twin of a structure.
-
-    Attributes:
-        allocation: its size and ratio as they are.
-        policy_pending: attributes of the CFRM policy that wait for a REBUILD, with their values.
-        auto_alters: number of times that automatic alter has changed them.
-        totals, above_since, is_unaltered: as of `KindState`.
-    """
+    """The twin of a structure."""
 
     kind = "structure"
     identity = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
@@ -81,10 +68,10 @@ class StructureTwin(MessageStore):
         **dict.fromkeys(("offloaded_messages", "offloaded_bytes"), ()),
     }
     config: Structure
-    allocation: Allocation
-    policy_pending: dict[str, Any]
-    auto_alters: int
-    totals: dict[str, int]
+    allocation: Allocation  # its size and ratio as they are
+    policy_pending: dict[str, Any]  # attributes of the CFRM policy that wait for a REBUILD, with their values
+    auto_alters: int  # number of times that automatic alter has changed them
+    totals: dict[str, int]  # totals, above_since, is_unaltered: as of `KindState`
     above_since: int | None
     is_unaltered: bool
 
@@ -261,10 +248,8 @@ class StructureTwin(MessageStore):
         return alteration.next_allocation(self.config, self.allocation, usage) != self.allocation
 
     def _sample(self, count: int, now: int) -> list[Alert]:
-        """Alter the structure where it is at its FULLTHRESHOLD; return the alert where it cannot be.
-
-        Args:
-            count: samples since the last call; all but the last found nothing to change (`_is_alter_due`).
+        """Alter the structure where it is at its FULLTHRESHOLD; return the alert where it cannot be. All samples since
+        the last call but the last found nothing to change (`_is_alter_due`).
         """
         usage = self._usage()
         self._arm_thresholds()

@@ -39,12 +39,7 @@ def structure_resource(
     *,
     grows: bool,
 ) -> ResourceView:
-    """Return the view of a structure's resource.
-
-    Args:
-        room: bytes that its coupling facility has left for it to grow; None: not known.
-        grows: True if z/OS is expected to enlarge it as it fills.
-    """
+    """Return the view of a structure's resource. `room`: bytes left for it, or None; `grows`: z/OS will enlarge it."""
     rows = store.queues[:queues]
     if resource in _LEAST:
         of_pool = _Pool if config.holds_queues else _Level

@@ -23,9 +23,6 @@ def due_ticks(tables: Tables, until: int, episodes: Episodes, is_busy: Callable[
     """Yield (tick before, tick) for every tick to run up to `until`, which is always the last one.
 
     The store is looked at again after each tick that was run.
-
-    Args:
-        is_busy: True while each tick changes the store.
     """
     scalars = tables.store.scalars[0]
     settled_tick = int(scalars["clock"]) // clock.TICK + _CALM_TICKS

@@ -122,7 +122,6 @@ class UniformClusterTwin(SharedStore[UniformCluster, QueueFileValues]):
         return [Candidate(name, self._host_of(name)) for name in members]
 
     def _hosts(self) -> list[str | None]:
-        """Return the host of each active member."""
         return [self._host_of(name) for name in self._active_members()]
 
     def _laws(self) -> ClusterCapacity:

@@ -29,12 +29,7 @@ _MOST_OPEN = 20  # alerts of a store at a time, of its deepest queues: more are 
 
 
 def check(view: ForecastView, now: int, away: AbstractSet[str] = frozenset()) -> list[Alert]:
-    """Open the alerts about unread queues at a measurement; return what is published.
-
-    Args:
-        now: microseconds.
-        away: queues whose getters are away as planned; "": those of every queue.
-    """
+    """Open the alerts about unread queues at a measurement; return what is published. `away`: as planned; "": all."""
     rows = view.tables.store.queues[: len(view.queues)]
     unread = view.readers.unread(view.queues, rows, now)
     if not unread:
@@ -77,11 +72,7 @@ def review(view: ForecastView, now: int) -> list[Alert]:
 
 
 def _is_unusual(fact: QueueFact, longest: int, now: int, *, grows: bool) -> bool:
-    """Return True if a queue is unread for longer than ever.
-
-    Args:
-        grows: True if it has grown since it is unread.
-    """
+    """Return True if a queue is unread for longer than ever; `grows`: since it is unread."""
     if fact.unread_since is None:
         return False
     own = max((end - begin for begin, end in fact.absences), default=0)
@@ -93,11 +84,7 @@ def _is_unusual(fact: QueueFact, longest: int, now: int, *, grows: bool) -> bool
 
 
 def _grows(fact: QueueFact, row: Array, total: int, now: int) -> bool:
-    """Return True if a queue has grown by more than a few messages since it was found unread, and lately too.
-
-    Args:
-        total: bytes of the store.
-    """
+    """Return True if a queue has grown by more than a few messages since it was found unread, and lately too."""
     if fact.unread_since is None:
         return False
     before = [depth for time, depth in fact.samples if time < now - _LATELY_GROWN]

@@ -117,10 +117,7 @@ def _marked(request: pytest.FixtureRequest) -> _Marked:
 
 
 def _find_recording(request: pytest.FixtureRequest, name: str | None) -> Path:
-    """Return the recording of a test. UsageError where there is none, or several.
-
-    name: as a marker names it; the test's own name decides where absent.
-    """
+    """Return the recording of a test, by the name of its marker, else its own. UsageError: none, or several."""
     from twin.recordings.files import SUFFIXES
 
     stem = request.function.__name__.removeprefix("test_")

@@ -14,8 +14,8 @@ import numpy as np
 from kernels.clock import SECOND
 from tests.tools.score.chances import add_counts, interval_score
 from tests.tools.score.judge import AHEAD, Cause, JudgedStore, Point, StorePages, WarnedFilling
-from tests.tools.score.skill import BrierScore, Reliability, brier_scores, crps, reliability
-from twin.playback.bootstrap import Bounds, Figure, Resamples, bounds_of, values_of
+from tests.tools.score.skill import BrierScore, Reliability, bounds_of, brier_scores, crps, reliability, values_of
+from twin.playback.bootstrap import Bounds, Figure, Resamples
 from twin.playback.pages import HORIZON
 
 ENOUGH_LEAD = 900.0  # seconds

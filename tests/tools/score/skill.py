@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tests.tools.score.chances import (
 )
 from tests.tools.score.judge import JudgedStore
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.bootstrap import Bounds, Figure, Resamples, bounds_of, figure, share, values_of
+from twin.playback.bootstrap import Bounds, Figure, Resamples, figure, share
 from twin.state.arrays import Array
 
 
@@ -201,3 +202,13 @@ def crps(drawn: Resamples, counts: Sequence[ChanceCounts]) -> dict[str, Figure]:
     score, looks = drawn.total([own.crps for own in counts]), drawn.total([own.count for own in counts])
     reference = climatology_crps(drawn.total(np.array([own.waits for own in counts])))
     return {"crps": figure(share(score, looks)), "crps_skill": figure(skill(score, reference))}
+
+
+def values_of(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    """Return the values of figures by name."""
+    return {name: own.value for name, own in figures.items()}
+
+
+def bounds_of(figures: Mapping[str, Figure]) -> dict[str, Bounds]:
+    """Return the intervals of those figures that have one, by name."""
+    return {name: own.bounds for name, own in figures.items() if own.bounds is not None}

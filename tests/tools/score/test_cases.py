@@ -14,7 +14,7 @@ from tests.tools.score.scenarios import HELD_OUT, STEADY, STORIES
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.simulation import simulate
-from twin.simulation.site import ALL_KINDS, queues_of
+from twin.simulation.site import ALL_KINDS
 
 A_ROUND = 3 * len(STORIES)
 
@@ -61,7 +61,7 @@ def test_a_case_says_what_it_is_about(tmp_path: Path) -> None:
     assert load_estate(path).stores == case.estate.stores
     store = case.estate.stores[case.store]
     assert isinstance(store, ALL_KINDS)
-    assert case.filler in queues_of(store)
+    assert case.filler in store.queues
     assert case.scenario.sentence in case.story
     assert f"{case.filler} of {case.store}" in case.story
     assert case.estate.source == "case test 5"

@@ -30,6 +30,7 @@ class AcceleratingFill(StoreScenario):
 
     name = "accelerating-fill"
     sentence = "The puts double and double again while the getters stay as they are: the structure fills ever faster."
+    _phases = ("begin", "grows_for")
 
     begin: float = parameter(0.5, "hours until the puts begin to grow", drawn=((0.5, 2.0),))
     grows_for: float = parameter(3.0, "hours they grow", low=0.01, drawn=((2.0, 5.0),))
@@ -44,11 +45,6 @@ class AcceleratingFill(StoreScenario):
     )
 
     _SLACK = 1.05  # what the getters can do, as a multiple of the puts before they grow
-
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.begin + self.grows_for + 0.5
 
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
@@ -65,11 +61,7 @@ class AcceleratingFill(StoreScenario):
             return rate * np.where((share >= 0) & (share < 1), self.times ** np.clip(share, 0, 1), 1.0)
 
         gets = between(begin, end, rate * self._SLACK, rate * 4)
-        return [
-            *site.puts(puts, self.traffic),
-            *site.gets(gets, self.traffic),
-            *site.beside(rate, self.traffic),
-        ]
+        return self._served(site, rate, puts, gets)
 
 
 @scenario
@@ -116,6 +108,7 @@ class GetterOutage(StoreScenario):
 
     name = "getter-outage"
     sentence = "Steady puts and gets; the getter stops for two hours, then drains what has piled up."
+    _phases = ("outage_after", "outage")
 
     outage_after: float = parameter(0.5, "hours until the getter stops", drawn=((0.3, 3.0),))
     outage: float = parameter(2.0, "hours the getter stands still", low=0.01, drawn=((0.75, 4.0),))
@@ -126,11 +119,6 @@ class GetterOutage(StoreScenario):
         _FULL_AT, "share of the outage after which the first 2192 comes; more than 1: it ends in time", **_FULL
     )
 
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.outage_after + self.outage + 0.5
-
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         return site.capacity(self.traffic, rng).messages / (self.full_at * self.outage * HOUR)
@@ -139,11 +127,7 @@ class GetterOutage(StoreScenario):
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         begin = self.outage_after * HOUR
         getter = between(begin, begin + self.outage * HOUR, 0.0, rate * self.getter_speed)
-        return [
-            *site.puts(constant(rate), self.traffic),
-            *site.gets(getter, self.traffic),
-            *site.beside(rate, self.traffic),
-        ]
+        return self._served(site, rate, constant(rate), getter)
 
 
 @scenario
@@ -153,6 +137,7 @@ class SlowConsumer(StoreScenario):
 
     name = "slow-consumer"
     sentence = "The getter keeps up with only part of the puts for some hours, then catches up."
+    _phases = ("slow_after", "slow_for")
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     slow_after: float = parameter(0.5, "hours until the getter becomes slow", drawn=((0.3, 2.0),))
@@ -165,11 +150,6 @@ class SlowConsumer(StoreScenario):
         _FULL_AT, "share of the slow hours after which the first 2192 comes; more than 1: they end in time", **_FULL
     )
 
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.slow_after + self.slow_for + 0.5
-
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         return site.capacity(self.traffic, rng, got=self.kept_up).messages / (self.full_at * self.slow_for * HOUR)
@@ -178,11 +158,7 @@ class SlowConsumer(StoreScenario):
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         begin = self.slow_after * HOUR
         getter = between(begin, begin + self.slow_for * HOUR, rate * self.kept_up, rate * self.getter_speed)
-        return [
-            *site.puts(constant(rate), self.traffic),
-            *site.gets(getter, self.traffic),
-            *site.beside(rate, self.traffic),
-        ]
+        return self._served(site, rate, constant(rate), getter)
 
 
 @scenario
@@ -217,11 +193,7 @@ class Burst(StoreScenario):
 
     @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        return [
-            *site.puts(self._puts(rate), self.traffic),
-            *site.gets(constant(rate * self.getter_speed), self.traffic),
-            *site.beside(rate, self.traffic),
-        ]
+        return self._served(site, rate, self._puts(rate), constant(rate * self.getter_speed))
 
     def _puts(self, rate: float) -> Curve:
         full = rate * self._EMPTIED_IN * (self.getter_speed - 1) / self._FOR  # per second more than the getter can do
@@ -236,15 +208,10 @@ class Burst(StoreScenario):
 
 
 class GrowingLengths(StoreScenario):
-    """Scenario in which each message is got some time after its put, while messages grow.
+    """Scenario in which each message is got some time after its put, while messages grow."""
 
-    Attributes:
-        kept_for: hours a message stays.
-        full_at: share of the recording at whose lengths the store would be full; more than 1: never.
-    """
-
-    kept_for: float
-    full_at: float
+    kept_for: float  # hours a message stays
+    full_at: float  # share of the recording at whose lengths the store would be full; more than 1: never
 
     @abstractmethod
     def length_at(self, seconds: Array) -> Array:
@@ -304,6 +271,7 @@ class OneQueueHogging(StoreScenario):
     name = "one-queue-hogging"
     sentence = "One queue of a shared structure is not got from; the busier, well served ones get 2192 with it."
     plays_on = (Structure, PageSet)
+    _phases = ("served_again",)
 
     busier: float = parameter(
         2.0, "puts to the other queues, as a multiple of those to the hog", low=0.1, drawn=((0.5, 3.0),)
@@ -312,11 +280,6 @@ class OneQueueHogging(StoreScenario):
     full_at: float = parameter(
         _FULL_AT, "share of that time after which the first 2192 comes; more than 1: he comes in time", **_FULL
     )
-
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.served_again + 0.5
 
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
@@ -344,6 +307,7 @@ class SmdsCannotExpand(StoreScenario):
     name = "smds-cannot-expand"
     sentence = "The getter stops; messages of over 63 KB, always offloaded, fill a data set that cannot expand."
     plays_on = (Structure,)
+    _phases = ("outage_after", "outage")
 
     length: float = parameter(
         100_000.0, "mean bytes of a message", low=64_513, high=1_000_000, drawn=((70_000.0, 200_000.0),)
@@ -354,11 +318,6 @@ class SmdsCannotExpand(StoreScenario):
     full_at: float = parameter(
         _FULL_AT, "share of the outage after which the first 2192 comes; more than 1: it ends in time", **_FULL
     )
-
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.outage_after + self.outage + 0.5
 
     @property
     def traffic(self) -> Traffic:
@@ -374,11 +333,8 @@ class SmdsCannotExpand(StoreScenario):
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         begin = self.outage_after * HOUR
         beside = replace(self.traffic, length=constant(2_000), shortest=64)
-        return [
-            *site.puts(constant(rate), self.traffic),
-            *site.gets(between(begin, begin + self.outage * HOUR, 0.0, rate * 3), self.traffic),
-            *site.beside(rate, beside),
-        ]
+        gets = between(begin, begin + self.outage * HOUR, 0.0, rate * 3)
+        return self._served(site, rate, constant(rate), gets, beside)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,11 +363,7 @@ class SideBySide(Scenario):
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         trial, arrivals, chance = rng.spawn(3)
         sites = [Site.find(estate, name, None, chance, (Structure,)) for name in self._structures(estate)]
-        flows = [
-            *self._level(sites[0], trial),
-            *self._data_set(sites[1], trial),
-            *self._teeth(sites[2], trial),
-        ]
+        flows = [*self._level(sites[0], trial), *self._data_set(sites[1], trial), *self._teeth(sites[2], trial)]
         return arrivals, flows
 
     def planned(self, estate: Estate) -> dict[str, tuple[Plan, ...]]:

@@ -105,6 +105,7 @@ class PriorityInversion(StoreScenario):
     name = "priority-inversion"
     sentence = "Urgent messages that nobody gets keep their place; the others, got all the time, wait in SCM for it."
     plays_on = (Structure,)
+    _phases = ("begin", "lasts")
 
     begin: float = parameter(1.0, "hours until nobody gets the urgent messages", drawn=((0.8, 2.0),))
     lasts: float = parameter(2.0, "hours that lasts", low=0.01, drawn=((1.0, 4.0),))
@@ -116,11 +117,6 @@ class PriorityInversion(StoreScenario):
         low=0.01,
         drawn=((0.4, 0.95), (1.4, 3.0)),
     )
-
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.begin + self.lasts + 0.5
 
     @property
     def traffic(self) -> Traffic:
@@ -157,6 +153,7 @@ class ScmOverCommitted(StoreScenario):
     name = "scm-over-committed"
     sentence = "Two structures fill, each with room by its SCMMAXSIZE; the SCM they share is not enough for both."
     plays_on = (Structure,)
+    _phases = ("begin", "lasts")
 
     begin: float = parameter(0.5, "hours until both getters stop", drawn=((0.5, 2.0),))
     lasts: float = parameter(2.0, "hours they stand still", low=0.01, drawn=((1.0, 4.0),))
@@ -167,11 +164,6 @@ class ScmOverCommitted(StoreScenario):
         high=10,
         drawn=((0.25, 0.4), (0.75, 0.95)),
     )
-
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.begin + self.lasts + 0.5
 
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
@@ -306,6 +298,7 @@ class FlatStructureFullDataSet(StoreScenario):
     name = "flat-structure-full-data-set"
     sentence = "A structure half full stands still; the large messages of one queue pile up in its data sets."
     plays_on = (Structure,)
+    _phases = ("begin", "grows_for")
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(5.0, 10.0))
     length: float = parameter(
@@ -324,11 +317,6 @@ class FlatStructureFullDataSet(StoreScenario):
 
     _SMALL = 1_500.0  # bytes of the messages that stand still
     _STAY_H = 0.5  # hours each of them stays
-
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.begin + self.grows_for + 0.5
 
     @property
     def traffic(self) -> Traffic:

@@ -51,6 +51,7 @@ class QueueFileGrowth(StoreScenario):
     name = "queue-file-growth"
     sentence = "A queue file grows while the getter is away, is drained and cut back by a checkpoint, and grows again."
     plays_on = (QueueFile,)
+    _phases = ("begin", "first", "drained_in", "second")
 
     hours: float = parameter(4.5, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     begin: float = parameter(0.5, "hours until the getter goes away", drawn=((0.3, 1.0),))
@@ -68,11 +69,6 @@ class QueueFileGrowth(StoreScenario):
         """Mostly persistent messages: a checkpoint truncates only the file of a queue with a persistent update."""
         return replace(super().traffic, persistent=0.9)
 
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.begin + self.first + self.drained_in + self.second + 0.5
-
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         fits = min(site.capacity(self.traffic, rng).messages, self._MAX_MESSAGES)
@@ -87,11 +83,7 @@ class QueueFileGrowth(StoreScenario):
             away = ((seconds[:, None] >= begins) & (seconds[:, None] < ends)).any(axis=1)
             return np.where(away, 0.0, rate * 4)
 
-        return [
-            *site.puts(constant(rate), self.traffic),
-            *site.gets(gets, self.traffic),
-            *site.beside(rate, self.traffic),
-        ]
+        return self._served(site, rate, constant(rate), gets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +158,8 @@ class UniformClusterRamp(Scenario):
         return rng.spawn(2)[1], flows
 
     def rows(self, cluster: UniformCluster, estate: Estate | None = None) -> list[Row]:
-        """Return the rows of Table 1. `rate` is the rise of the load per row.
-
-        Args:
-            cluster: the cluster; its members are started in the order of their names.
-            estate: where its members have hosts; None: nowhere.
+        """Return the rows of Table 1. `rate` is the rise of the load per row. Members are started in the order of their
+        names, on the hosts of the estate if one is given.
         """
         step = _SENDERS * self.step * self.scale if self.rate is None else self.rate
         members = cluster.queue_managers
