@@ -28,8 +28,8 @@ written with a replay that follows the topic. {when}
   batches; time of a batch: median {median:,.0f} ms, 99 % below {high:,.0f} ms.
 - **{difference}**
 {troubles}
-The load is {share:.0f} % of the highest rate on a backlog just before, {peak:,.0f} events/s, so that broker, sender, replay and
-the whole topic fit on {cores} cores as well{others}.
+The load is {share:.0f} % of the highest rate on a backlog just before, {peak:,.0f} events/s, so that broker, sender,
+replay and the whole topic fit on {cores} cores as well{others}.
 
 {table}
 
