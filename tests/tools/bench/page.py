@@ -7,14 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 from tests.tools.bench import backlog, growth, history, rules, throughput
-from tests.tools.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
+from tests.tools.bench.backlog import HIGH_FIRST, Backlog
 from tests.tools.bench.calibration import QUIET, Calibration, share_of_best
 from tests.tools.bench.console import Console
 from tests.tools.bench.forecasts import OFF, ON, Forecasts
 from tests.tools.bench.growth import Growth
 from tests.tools.bench.kernel import Kernel
 from tests.tools.bench.latency import Latency
-from tests.tools.bench.machine import cores
 from tests.tools.bench.profile import Profile
 from tests.tools.bench.report import Report
 from tests.tools.bench.restart import Restart
@@ -70,6 +69,7 @@ def _appendix(report: Report, images: str) -> list[str]:
         parts += [_functions(way.name, way.profile) for way in report.throughput if way.profile is not None]
     if report.rules is not None:
         parts.append(_rules(report.rules))
+    parts.append(_yardstick(report.plain_loop or {}))
     if report.latency:
         parts.append(_tail(report.latency))
     if report.timelines:
@@ -83,7 +83,7 @@ def _alone(report: Report) -> list[str]:
     if report.kernel is not None:
         parts.append(_kernel(report.kernel))
     if report.mechanisms is not None:
-        parts.append(_mechanisms(report.mechanisms, report.plain_loop or {}))
+        parts.append(_mechanisms(report.mechanisms))
     if report.sparse is not None:
         parts.append(_sparse(report.sparse))
     if report.console is not None:
@@ -200,9 +200,7 @@ def _warming(ways: list[Way]) -> str:
 
 def _holds_back(ways: list[Way]) -> str:
     rows = [[way.name, *(us(value) for value in _steps(way).values())] for way in ways]
-    return "\n\n".join(
-        ["## Cost by step", markdown(["CPU µs per event", *_steps(ways[0])], rows), " ".join(map(_largest, ways))]
-    )
+    return f"## Cost by step\n\n{markdown(['CPU µs per event', *_steps(ways[0])], rows)}"
 
 
 def _threads(ways: list[Way]) -> str:
@@ -222,17 +220,6 @@ def _steps(way: Way) -> dict[str, float]:
         "shuffle, twin, state, sink": way.job.cpu_us - way.decoding.cpu_us,
         "all": way.job.cpu_us,
     }
-
-
-def _largest(way: Way) -> str:
-    steps = _steps(way)
-    total = steps.pop("all")
-    name = max(steps, key=lambda step: steps[step])
-    bound = cores() / (way.job.cpu_us / 1e6)
-    return (
-        f"{way.name}: the largest step is *{name}* with {share(steps[name], total)}; {cores()} cores without waiting"
-        f" would process {rate(bound)} events/s."
-    )
 
 
 def _rest(job: Span) -> float:
@@ -279,7 +266,7 @@ One core, without Kafka and Spark; event batches of 20,000 for one structure, me
 An event is {figures.packed_bytes:.0f} bytes in the shuffle."""
 
 
-def _mechanisms(rates_by_mechanism: dict[str, dict[int, float]], plain_loop: dict[int, float]) -> str:
+def _mechanisms(rates_by_mechanism: dict[str, dict[int, float]]) -> str:
     levels = list(next(iter(rates_by_mechanism.values())))
     first = next(iter(rates_by_mechanism.values()))[levels[0]]
     rows = [
@@ -292,9 +279,7 @@ def _mechanisms(rates_by_mechanism: dict[str, dict[int, float]], plain_loop: dic
 The event loop alone: puts and gets of the oldest message of one queue by id, in event batches of 20,000, million
 events/s of a core, medians. SCM in use: 10 % of the messages are there, and each put moves one.
 
-{markdown(heads, rows)}
-
-{_yardstick(plain_loop)}""".rstrip()
+{markdown(heads, rows)}"""
 
 
 def _yardstick(rates: dict[int, float]) -> str:
@@ -407,8 +392,6 @@ def _backlog(measured: Backlog) -> str:
     ]
     ratio = measured.ratio()
     flat = "It is flat" if ratio <= _FLAT else "It is **not** flat"
-    any_order = measured.phases[HIGH_ANY]
-    after = measured.phases[LOW_AFTER]
     events = measured.phases[HIGH_FIRST]["events"]
     return f"""## Cost of a backlog
 
@@ -420,13 +403,8 @@ held in two structures; medians.
 {flat}: with {backlog.HIGH // backlog.LOW} times the messages held, a batch takes {ratio:.2f} times as long and writes
 {measured.ratio("pages"):.2f} times as many pages.
 
-Gets of random messages change a row or two of almost every page, which
-[journals](architecture.md#state-pages-not-blobs) take:
-{any_order["pages"]:,.0f} pages and parts of journals, {any_order["page_bytes"] / 1e6:.1f} MB,
-{any_order["batch_ms"] / measured.low("batch_ms"):.2f} times the time. After such a backlog is gone, with
-{backlog.LOW:,} messages left, used and free rows are scattered over all its pages:
-a batch writes {after["page_bytes"] / 1e6:.1f} MB and takes
-{after["batch_ms"] / measured.low("batch_ms"):.2f} times the time.
+Gets of any message change a row or two of almost every page, which
+[journals](architecture.md#state-pages-not-blobs) take; afterwards rows are scattered over the pages.
 
 ![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
 

@@ -127,9 +127,7 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
     missing = missing_instants(outcomes)
     different = [outcome for outcome in outcomes if outcome.difference]
     commits = list(dict.fromkeys(outcome.commit for outcome in outcomes))
-    summary = (
-        f"{len(outcomes)} seeds, {outcomes[0].seed} to {outcomes[-1].seed}, and commits {', '.join(commits)}."
-    )
+    summary = f"{len(outcomes)} seeds, {outcomes[0].seed} to {outcomes[-1].seed}, and commits {', '.join(commits)}."
     validated = sum(outcome.validated for outcome in outcomes)
     totals = {
         "seeds": len(outcomes),
