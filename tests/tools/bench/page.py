@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -33,22 +32,7 @@ _FLAT = 1.15
 
 def write(report: Report, docs: Path, appendix: Path) -> None:
     """Write the page and its appendix; `tests.tools.bench.pictures` draws their pictures."""
-    parts = [_head(report)]
-    if report.throughput:
-        parts += [_throughput(report.throughput), _holds_back(report.throughput)]
-    parts += _alone(report)
-    if report.forecasts is not None:
-        parts.append(_forecasts(report.forecasts))
-    if report.backlog is not None:
-        parts.append(_backlog(report.backlog))
-    if report.latency:
-        parts.append(_latency(report.latency))
-    if report.many is not None:
-        parts.append(_many(report.many))
-    if report.restart is not None:
-        parts.append(_restart(report.restart, report.kernel))
-    if report.growth is not None:
-        parts.append(_growth(report.growth))
+    parts = [_head(report), *_parts(report)]
     releases = history.read(docs)
     if releases:
         history.draw(releases, docs)
@@ -56,39 +40,48 @@ def write(report: Report, docs: Path, appendix: Path) -> None:
     parts.append(_foot(report))
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "performance.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    images = Path(os.path.relpath(docs / "images", appendix.parent)).as_posix()
-    appendix.write_text("\n\n".join(_appendix(report, images)) + "\n", encoding="utf-8")
+    appendix.write_text("\n\n".join(_appendix(report)) + "\n", encoding="utf-8")
 
 
-def _appendix(report: Report, images: str) -> list[str]:
-    parts = ["# Performance: appendix"]
-    if report.calibrations:
-        parts.append(_quiet(report.calibrations))
-    if report.throughput:
-        parts += [_warming(report.throughput), _threads(report.throughput)]
-        parts += [_functions(way.name, way.profile) for way in report.throughput if way.profile is not None]
-    if report.rules is not None:
-        parts.append(_rules(report.rules))
-    parts.append(_yardstick(report.plain_loop or {}))
-    if report.latency:
-        parts.append(_tail(report.latency))
-    if report.timelines:
-        parts.append(_timelines(report.timelines, images))
-    return [*filter(None, parts), _foot(report)]
-
-
-def _alone(report: Report) -> list[str]:
-    """Return the parts without Kafka and Spark."""
+def _parts(report: Report) -> list[str]:
     parts = []
+    if report.throughput:
+        parts += [_throughput(report.throughput), _holds_back(report.throughput)]
     if report.kernel is not None:
         parts.append(_kernel(report.kernel))
+    if report.forecasts is not None:
+        parts.append(_forecasts(report.forecasts))
+    if report.backlog is not None:
+        parts.append(_backlog(report.backlog))
+    if report.latency:
+        parts.append(_latency(report.latency))
+    if report.timelines:
+        parts.append(_timelines(report.timelines))
+    if report.many is not None:
+        parts.append(_many(report.many))
+    if report.restart is not None:
+        parts.append(_restart(report.restart, report.kernel))
+    if report.growth is not None:
+        parts.append(_growth(report.growth))
+    return parts
+
+
+def _appendix(report: Report) -> list[str]:
+    parts = ["# Performance: appendix"]
+    if report.throughput:
+        parts.append(_warming(report.throughput))
+        parts += [_functions(way.name, way.profile) for way in report.throughput if way.profile is not None]
     if report.mechanisms is not None:
-        parts.append(_mechanisms(report.mechanisms))
+        parts += [_mechanisms(report.mechanisms), _yardstick(report.plain_loop or {})]
+    if report.rules is not None:
+        parts.append(_rules(report.rules))
     if report.sparse is not None:
         parts.append(_sparse(report.sparse))
     if report.console is not None:
         parts.append(_console(report.console))
-    return parts
+    if report.latency:
+        parts.append(_tail(report.latency))
+    return [*filter(None, parts), _foot(report)]
 
 
 def _head(report: Report) -> str:
@@ -103,6 +96,8 @@ Broker, Spark and the producer share these cores. Compare ratios within one run,
 processes: Spark's JVM, its Python workers, the broker, the driver.
 
 {aims}
+
+{_quiet(report.calibrations)}
 
 {_verdict(report.calibrations)} `{APPENDIX}` has further figures."""
 
@@ -200,7 +195,7 @@ def _warming(ways: list[Way]) -> str:
 
 def _holds_back(ways: list[Way]) -> str:
     rows = [[way.name, *(us(value) for value in _steps(way).values())] for way in ways]
-    return f"## Cost by step\n\n{markdown(['CPU µs per event', *_steps(ways[0])], rows)}"
+    return f"## Cost by step\n\n{markdown(['CPU µs per event', *_steps(ways[0])], rows)}\n\n{_threads(ways)}".rstrip()
 
 
 def _threads(ways: list[Way]) -> str:
@@ -505,7 +500,7 @@ def _slow(measured: list[Latency]) -> str:
     return f"{head}\n\nA slow batch is followed by one with more records."
 
 
-def _timelines(measured: list[Timeline], images: str) -> str:
+def _timelines(measured: list[Timeline]) -> str:
     rows = [
         [
             each.name,
@@ -524,7 +519,7 @@ the cores wait for the driver.
 
 {markdown(head, rows)}
 
-![Phases and tasks of one batch of each kind]({images}/performance-timeline.svg)"""
+![Phases and tasks of one batch of each kind](images/performance-timeline.svg)"""
 
 
 def _many(measured: dict[str, Span]) -> str:
