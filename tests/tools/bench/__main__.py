@@ -90,7 +90,7 @@ def main() -> int:
     pictures.draw(report, docs / "images")
     if arguments.release:
         history.append(history.of_report(report, version("mqtwin")), docs)
-    page.write(report, docs)
+    page.write(report, docs, ROOT / page.APPENDIX if whole else docs / "appendix.md")
     summary.show(terminal, report)
     terminal.print(f"{(docs / 'performance.md').relative_to(ROOT)} written, {report.seconds:.0f} s in all")
     return 0

@@ -19,23 +19,21 @@ WARM_UP_SECONDS = 90.0  # after a fault, of the four minutes to the next one
 _TEXT = """\
 {heading}
 
-`make fire ARGS="--life 120 --rate 12000"` runs the job under a steady load of single JSON events, with one of the
-faults of [make fire](proof.md) each four minutes and some random traffic of every kind beside it, and holds all that
-it has written against a replay that follows the topic. {when}
+`make fire ARGS="--life 120 --rate 12000"` runs the job under a steady load of single JSON events and some
+random traffic of every kind, with a fault of [make fire](proof.md) each four minutes, and compares all that it has
+written with a replay that follows the topic. {when}
 
 - {faults} faults: {kinds}.
 - {events:,} events ({load:,} of the load, {rate:,.0f}/s), {alerts} alerts, {letters:,} dead letters, {batches:,}
   batches; time of a batch: median {median:,.0f} ms, 99 % below {high:,.0f} ms.
 - **{difference}**
 {troubles}
-The highest rate, measured before on a backlog while other programs used the machine too, was {peak:,.0f} events/s;
-alone on it the job reaches [344,000](performance.md). The load is {share:.0f} % of the former, so that broker, sender,
-replay and the whole topic fit beside the job on {cores} cores{others}.
+The load is {share:.0f} % of the highest rate on a backlog just before, {peak:,.0f} events/s, so that broker, sender,
+replay and the whole topic fit on {cores} cores as well{others}.
 
 {table}
 
-Samples of the {warm_up:.0f} s after each fault are left out, and those without a daemon of workers, which may outlive
-it.{sampled}
+Samples of the {warm_up:.0f} s after each fault, and those without a daemon of workers, are left out.{sampled}
 
 ![Descriptors, memory, batch time, records not yet read and disk over the two hours](images/life.svg)
 """

@@ -34,29 +34,25 @@ _WHERE = {
 _TEXT = """\
 # Under fire
 
-`make fire` kills, stops and starves the job in ways that a seed chooses, and holds all that it has written against
-a [replay](recordings.md). The way is that of the exactly-once tests of Kafka Streams: the committed offsets of the
-checkpoint say which records are processed; exactly these go through the twin again, without Spark, checkpoint or
-caches; every alert, the last state of every store and every dead letter must be there, equal byte for byte, and
-nothing else.
+`make fire` kills, stops and starves the job in ways that a seed chooses, and compares all that it has written with a
+[replay](recordings.md): the records that the checkpoint counts as processed go through the twin again, without Spark,
+checkpoint or caches. Every alert, the last state of every store and every dead letter must be there, byte for byte,
+and nothing else.
 
-This page is written by the runner. {summary}
+{summary}
 
 | | |
 | --- | ---: |
 {totals}
 
-Each validation waits until nothing is left to read. It compares all alerts, states and dead letters since the
-beginning of the run, looks for alerts that came twice with different content to a consumer of committed records,
-and adds up the ledger: in each partition of the topic accepted events, duplicates and dead letters are what was
-published. Then a difference is put there, which the same comparison has to see: if it does not, the run ends. After
-a kill of all processes the output is compared before the job starts again: all of the committed prefix is there,
-and nothing beyond the batch that was planned.
+Each validation waits until nothing is left to read. It compares all output since the beginning of the run, looks for
+alerts that came twice with different content, and adds up accepted events, duplicates and dead letters in each
+partition. Then it must see a planted difference. After a kill of all processes the output must be all of the committed
+prefix, and nothing beyond the planned batch.
 
 ## Kills by instant
 
-A set of runs counts only if a kill struck inside each of these, shown by the worker that was held there or by the
-files of the checkpoint while Java was stopped.{void}
+A set of runs counts only if a kill struck inside each of these.{void}
 
 | instant | kills | what is half done |
 | --- | ---: | --- |
@@ -68,9 +64,8 @@ files of the checkpoint while Java was stopped.{void}
 
 ## Recovery
 
-Seconds from a kill to the next batch in the log, which may be the batch that was being recorded, on {cores} cores
-shared with broker, producer, oracle and other work. After the loss of Java or of the driver the supervisor starts
-Spark again; it waits longer after each failure in a row.
+Seconds from a kill to the next batch in the log, on {cores} cores shared with broker, producer and oracle. After the
+loss of Java or of the driver the supervisor starts Spark again, later after each failure in a row.
 
 | killed | times | median | longest |
 | --- | ---: | ---: | ---: |
@@ -87,14 +82,11 @@ The longest time from the last action before a validation to the end of the back
     make fire ARGS="--seed 7 --print"          # the plan of a seed: a seed and a commit are the test
     make fire ARGS="--plan FILE --shorten"     # a plan again; one that fails is made shorter
 
-{failed}A plan that fails is kept in `tests/tools/fire/plans` with its commit and its first difference, and run by `make
-test-nightly`, beside two fresh seeds.
+{failed}`make test-nightly` runs failed plans, kept in `tests/tools/fire/plans`, and two fresh seeds.
 
-The stores that others share (here the log of a queue manager; also coupling facilities and uniform clusters) are
-recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
-reports are read. What it does not cover: several hosts (a [cluster](cluster.md#what-was-tested) has tests of its
-own), spans, too little memory for Java, and a power failure, which loses what the system had not written to the
-disk. [Two hours under load](measuring.md#two-hours-under-load-and-faults) have a page of their own.
+Shared stores are recomputed from the job's own topic of reports and the bounds of its batches. Not covered: several
+hosts (see [cluster](cluster.md#what-was-tested)), spans, too little memory for Java, and a power failure. See also [two
+hours under load](measuring.md#two-hours-under-load-and-faults).
 """
 
 
@@ -135,9 +127,7 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
     missing = missing_instants(outcomes)
     different = [outcome for outcome in outcomes if outcome.difference]
     commits = list(dict.fromkeys(outcome.commit for outcome in outcomes))
-    summary = (
-        f"It is of {len(outcomes)} seeds, {outcomes[0].seed} to {outcomes[-1].seed}, and commits {', '.join(commits)}."
-    )
+    summary = f"{len(outcomes)} seeds, {outcomes[0].seed} to {outcomes[-1].seed}, and commits {', '.join(commits)}."
     validated = sum(outcome.validated for outcome in outcomes)
     totals = {
         "seeds": len(outcomes),

@@ -1,4 +1,4 @@
-"""Forecasts of a site that knows a part: the tables of docs/feeds-joined.md.
+"""Forecasts of a site that knows a part: the tables of docs/feeds-joined.md and of README.md here.
 
 `python -m tests.tools.score.partial [--seeds N] [--sites A,B]` simulates nights that fill a store and calm ones, thins
 each to what a site knows, and replays it until a put is refused. All of it takes two cores about twenty minutes.
