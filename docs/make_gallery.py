@@ -25,7 +25,7 @@ from twin.units import as_count, as_microseconds, as_span, as_text
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "gallery.md"
 LINE_PCT = 80.0
-_COMMAND = re.compile(r"^\$ mqtwin simulate (\S+) --estate (\S+) -o \S+ --seed (\d+) ", re.MULTILINE)
+_COMMAND = re.compile(r"^\$ mqtwin simulate (\S+) --estate (\S+) -o \S+ --seed (\d+)$", re.MULTILINE)
 _MARK = "<!-- make numbers: {} -->\n"
 
 
