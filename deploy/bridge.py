@@ -96,11 +96,8 @@ def kind_of(store: str, resource: str) -> str:
 
 
 def identity(incident: Incident, kind: str, site: str = "") -> dict[str, str]:
-    """Return the labels of an incident, without empty ones, which Alertmanager drops.
-
-    Args:
-        kind: kind of its store; "" where it is not known.
-        site: name of the site; "": as its alerts say.
+    """Return the labels of an incident, without empty ones, which Alertmanager drops. The kind is "" where it is not
+    known; without `site` it is as its alerts say.
     """
     urgency = URGENCIES[incident.urgency]
     labels = store_labels(incident.store, kind) | {
@@ -153,13 +150,8 @@ class UnavailableError(MqtwinError):
 
 
 class AlertmanagerBridge:
-    """The sender to all peers. A context manager: within it a thread per peer sends.
-
-    Args:
-        urls: base URLs of the peers.
-        headers: headers of every request, for a login.
-        site: name of the site, a label of every alert; "": as the records say.
-        resend_s: seconds between two deliveries of everything.
+    """The sender to all peers. A context manager: within it a thread per peer sends. Without `site` that label of every
+    alert is as the records say; everything is delivered again each `resend_s`.
     """
 
     def __init__(
@@ -245,13 +237,7 @@ class AlertmanagerBridge:
 
 
 class _Peer:
-    """An Alertmanager.
-
-    Args:
-        url: base URL.
-        bridge: that serves it.
-        headers: headers of every request.
-    """
+    """An Alertmanager."""
 
     def __init__(self, url: str, bridge: AlertmanagerBridge, headers: dict[str, str]) -> None:
         self.url = url
@@ -321,10 +307,8 @@ class SentIncidents:
     def payload(self, now_s: float) -> list[PostableAlert]:
         """Return the alerts to send at a wall time, and forget those that ended long ago.
 
-        First also those that ended before this bridge began, which Alertmanager may still have as open.
-
-        Args:
-            now_s: seconds of Unix time.
+        First also those that ended before this bridge began, which Alertmanager may still have as open. The time is in
+        seconds since 1970.
         """
         if self._begun_s is None:
             self._begun_s = now_s
@@ -373,10 +357,8 @@ def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> N
 
 
 def send_until_delivered(send: Callable[[], None], stop: threading.Event) -> bool:
-    """Call `send` until it returns, with growing waits; return False if `stop` is set first.
-
-    Args:
-        send: raises UnavailableError for another try; any other error is passed on.
+    """Call `send` until it returns, with growing waits; return False if `stop` is set first. It raises UnavailableError
+    for another try; any other error is passed on.
     """
     retries = Retrying(
         retry=retry_if_exception_type(UnavailableError),
@@ -414,11 +396,7 @@ class Ended(NamedTuple):
 
 
 class Command:
-    """A command that gets JSON on its standard input, of ``--exec``.
-
-    Args:
-        command: command and arguments; no shell runs it.
-        timeout_s: seconds after which it is ended.
+    """A command that gets JSON on its standard input, of ``--exec``. No shell runs it; after `timeout_s` it is ended.
 
     Raises:
         UsageError: the command is empty, a quote is open, or there is no such program.

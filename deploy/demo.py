@@ -79,12 +79,7 @@ class StoryGate:
     """Holds the publishing until every store has a state, then wherever the job is too far behind.
 
     The story does not catch up on the time for which it was held: it continues at its own speed. The methods may be
-    called from several threads.
-
-    Args:
-        pace: Schedule of the publishing.
-        stores: Names of the stores with events.
-        window: Number of events by which the publishing may be ahead of the job.
+    called from several threads. The window is the number of events by which the publishing may be ahead of the job.
     """
 
     def __init__(self, pace: Pace, stores: Iterable[str], window: int) -> None:
@@ -121,12 +116,9 @@ def run_demo(
     on_ready: Callable[[str], None] | None = None,
     console_port: int | None = None,
 ) -> Iterator[DemoRun]:
-    """Run the demo and yield its results while broker and job are still running; then stop them.
-
-    Args:
-        output: Folder that receives the estate and the recording; it is made. What is another's there stays.
-        seconds: Wall time for the whole recording, from when the job is ready; longer where the job cannot follow.
-        console_port: Port of the page in the browser; a free one is taken where it is in use. None: no page.
+    """Run the demo and yield its results while broker and job are still running; then stop them. The output folder is
+    made; what is another's there stays. `seconds` of wall time begin when the job is ready; without `console_port`
+    there is no page.
 
     Raises:
         UsageError: The output folder cannot be written.
@@ -205,11 +197,7 @@ def _start_job(estate: Estate, servers: str, folder: Path) -> Job:
 def _show(
     console: Console, job: Job, estate: Estate, servers: str, recording: Path, run: DemoRun, seconds: float
 ) -> None:
-    """Publish the recording, and show states and alerts until the twin has applied the last event.
-
-    Args:
-        run: Results so far; the alerts are added.
-    """
+    """Publish the recording, and show states and alerts until the twin has applied the last event."""
     kafka, topics, outcome = {"bootstrap.servers": servers}, Topics(), run.outcome
     span_s = (outcome.last - outcome.first) / 1e6
     asked = max(1.0, span_s / seconds)
@@ -273,10 +261,8 @@ def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s:
 
 
 def _print_forecasts(states: Mapping[str, StructureState], printed: dict[str, str]) -> None:
-    """Print the forecast of each store, one line per ten minutes of event time.
-
-    Args:
-        printed: The ten minutes of the last printed forecast of each store, updated.
+    """Print the forecast of each store, one line per ten minutes of event time. `printed` has the ten minutes of the
+    last printed forecast of each store, and is updated.
     """
     for name, state in sorted(states.items()):
         ten_minutes = state.time[:15] if state.time is not None and state.first is not None else None

@@ -85,15 +85,8 @@ class Log(Protocol):
 
 
 class Runner:
-    """Hands over what is approved.
-
-    Args:
-        log: the acts topic, and what the job says.
-        command: the command of the site.
-        estate: the stores.
-        actions: the site's list, read at each look.
-        name: name of this process: what one of the same name left behind is unknown at once.
-        clock: seconds since 1970.
+    """Hands over what is approved. The site's list of actions is read at each look; what a process of the same name
+    left behind is unknown at once.
 
     Attributes:
         handed: number of requests that were handed over.

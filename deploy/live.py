@@ -104,12 +104,8 @@ class LiveSettings:
 
 
 class LiveTwin:
-    """The parts of a live twin, from `run` to its end.
-
-    Args:
-        settings: Settings.
-        say: Takes each line about what happens, from several threads.
-        began_s: Monotonic time at which the command began, seconds.
+    """The parts of a live twin, from `run` to its end. It calls `say` with each line about what happens, from several
+    threads.
     """
 
     def __init__(self, settings: LiveSettings, say: Callable[[str], None], began_s: float) -> None:
@@ -240,15 +236,8 @@ class LiveTwin:
 
 
 class _Part:
-    """A part: a command of mqtwin, its supervisor in a thread, and its log.
-
-    Args:
-        name: Its name.
-        words: Returns the arguments of mqtwin, before each start.
-        up: What is in the line that says that it works.
-        note: Called with that line; returns what is said beside.
-        logs: Folder of the logs.
-        say: Takes lines for the user.
+    """A part: a command of mqtwin, its supervisor in a thread, and its log. `words` returns the arguments before each
+    start; `up` is in the line that says that it works, which `note` gets.
     """
 
     def __init__(

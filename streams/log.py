@@ -17,12 +17,8 @@ from twin.units import as_count
 
 
 def configure_logging(*, json_lines: bool | None = None, level: str = "info", stream: TextIO | None = None) -> None:
-    """Set up structlog for this process.
-
-    Args:
-        json_lines: True for JSON lines, False for text; None: JSON lines unless `stream` is a terminal.
-        level: lowest level that is logged. As text, a batch is one short line unless this is debug.
-        stream: destination; None: standard error.
+    """Set up structlog for this process. Lines are JSON unless the stream, standard error by default, is a terminal. As
+    text, a batch is one short line unless the level is debug.
     """
     out = stream or sys.stderr
     as_json = not out.isatty() if json_lines is None else json_lines
@@ -46,14 +42,7 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
 
 
 class NewsLog:
-    """A log of figures that change: none without a change, and at most one line in each period.
-
-    Args:
-        log: gets the lines.
-        event: their text.
-        period_s: seconds.
-        clock: monotonic clock, seconds.
-    """
+    """A log of figures that change: none without a change, and at most one line in each period."""
 
     def __init__(
         self, log: Any, event: str, *, period_s: float = 60.0, clock: Callable[[], float] = time.monotonic

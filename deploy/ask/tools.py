@@ -292,13 +292,8 @@ _Item = TypeVar("_Item")
 
 
 class Questions:
-    """Answers to the questions of programs. Its methods may be called from several threads.
-
-    Args:
-        model: the stores of the present; of a recording at its end.
-        past: the past moments, and answers about stores; None: there is no estate.
-        estate: the estate; None: there is none.
-        report: returns the report of a period; None: there is no estate.
+    """Answers to the questions of programs. Its methods may be called from several threads. Of a recording the model is
+    that of its end. Without an estate there are neither past moments nor a report.
     """
 
     def __init__(self, model: ConsoleModel, past: Past | None, estate: Estate | None, report: Reports | None) -> None:

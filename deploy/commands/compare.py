@@ -49,12 +49,7 @@ _ABSENT = "not of this estate"
 
 
 def comparison_markdown(nights: Sequence[ComparedNight], names: tuple[str, str]) -> str:
-    """Return a heading and a table for each night: a row for each fact of the stores that change.
-
-    Args:
-        nights: the nights.
-        names: names of the estates, as columns.
-    """
+    """Return a heading and a table for each night: a row for each fact of the stores that change."""
     old, new = names if names[0] != names[1] else ("before", "after")
     return "\n".join(_night(night, old, new) for night in nights)
 

@@ -89,12 +89,7 @@ def console(
 
 
 def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> None:
-    """Serve the page until Ctrl-C or SIGTERM.
-
-    Args:
-        open_server: returns the server; gets what takes its parts.
-        opens: open the page in the browser of this machine.
-    """
+    """Serve the page until Ctrl-C or SIGTERM."""
     configure_logging()
     try:
         with raise_on_stop(), ExitStack() as parts:
@@ -140,13 +135,8 @@ def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
 def follow_job(
     kafka: KafkaOptions, source: SourceOptions, parts: ExitStack, *, waits: bool = False
 ) -> tuple[ConsoleModel, LivePast | None]:
-    """Return the model of a job, which its topics fill, and its past; None without an estate.
-
-    Args:
-        kafka: Kafka connection.
-        source: what is known of the job.
-        parts: gets what reads the topics.
-        waits: begin later where no Kafka answers at the start.
+    """Return the model of a job, which its topics fill, and its past; None without an estate. With `waits` it begins
+    later where no Kafka answers at the start.
     """
     from deploy.console.live import LiveTwins, TopicFeed
     from deploy.java.class_archives import find_spark_java

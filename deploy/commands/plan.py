@@ -218,13 +218,7 @@ def _check(estate: Estate, store: str) -> None:
 
 
 def plan_event(estate: Estate, store: str, content: Mapping[str, Any], now: int) -> bytes:
-    """Return a PLAN event as JSON.
-
-    Args:
-        estate: the estate.
-        store: name of the store.
-        content: the plan as in the event, or its end.
-        now: time of the event, microseconds.
+    """Return a PLAN event as JSON. The content is that of the event: a plan, or its end.
 
     Raises:
         UsageError: no such store, the plan is wrong, or none of its windows is still ahead.

@@ -188,15 +188,8 @@ def _read_files(
     groups: Mapping[str, Sequence[str]],
     again: Sequence[str],
 ) -> _Read | None:
-    """Return what was read of files; None: the user has to add something, which was said.
-
-    Args:
-        names: Files, as on the command line.
-        path: Folder to write to.
-        options: Facts that the data lack.
-        zone: Zone of the site; "": it is not known.
-        groups: Queue managers by queue-sharing group.
-        again: Arguments of this command.
+    """Return what was read of files; None: the user has to add something, which was said. The zone is "" where it is
+    not known.
     """
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
@@ -296,14 +289,8 @@ def _record(
 ) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
     """Write recording.arrow and missing.txt, and say what is in them.
 
-    Return the recording, clocks that do not fit, and what is missing.
-
-    Args:
-        files: the files.
-        folder: where they are written. Its own recording is used as it is, if no other file has events.
-        estate: the estate.
-        options: facts that the data lack.
-        lines: about what the data do not show of the estate.
+    Return the recording, clocks that do not fit, and what is missing. Its own recording is used as it is, if no other
+    file has events. The lines are about what the data do not show of the estate.
 
     Raises:
         MqtwinError: no event was made.
@@ -492,12 +479,7 @@ def _ask_queue_managers(live: _Live) -> _Asked:
 
 
 def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str], tuple[int, int]]:
-    """Return the answers about definitions and levels, why others are missing, and the cost of levels.
-
-    Args:
-        live: the command line.
-        estate: names members of groups.
-    """
+    """Return the answers about definitions and levels, why others are missing, and the cost of levels."""
     failures: list[str] = []
     mqweb = live.server.mqweb(
         live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")

@@ -366,10 +366,8 @@ async def _events(request: Request) -> Response:
 
 
 async def stream(console: ConsoleState, since: int, person: Person = UNNAMED) -> AsyncIterator[bytes]:
-    """Yield Server-Sent Events for one client until the server stops, or until it has to say again who it is.
-
-    Args:
-        since: version that the client has, 0: none.
+    """Yield Server-Sent Events for one client until the server stops, or until it has to say again who it is. `since`
+    is the version that the client has, 0: none.
     """
     model = console.model
     console.clients += 1

@@ -161,12 +161,6 @@ def checked_name(text: str) -> str:
 class Proxy(Identity):
     """Names in headers of a proxy in front. They are believed from its addresses alone.
 
-    Args:
-        trusted: addresses and networks, or SOCKET.
-        roles: roles of groups.
-        user_header: header of the name.
-        groups_header: header of the groups, with commas between them.
-
     Raises:
         UsageError: something is none of these, or everybody would be trusted.
     """

@@ -43,13 +43,8 @@ _EVENTS_READ_SECONDS = 0.5
 
 
 class TopicFeed:
-    """One reader of the topics that folds them into a model. A context manager.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        model: receives the records.
-        waits: begin later where no Kafka answers at the start.
+    """One reader of the topics that folds them into a model. A context manager. With `waits` it begins later where no
+    Kafka answers at the start.
 
     Raises:
         UsageError: the user may not read a topic.
@@ -120,13 +115,7 @@ class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class NoteTaker:
-    """Takes notes of the page on alerts that the model knows, and writes them for everybody who reads the topic.
-
-    Args:
-        kafka: client settings.
-        topics: names of the topics.
-        model: knows the alerts.
-    """
+    """Takes notes of the page on alerts that the model knows, and writes them for everybody who reads the topic."""
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
@@ -164,11 +153,7 @@ class NoteTaker:
 
 
 class LiveTwins(Answers):
-    """The twins of an estate, and answers about them. A context manager; `follow` starts the thread.
-
-    Args:
-        estate: the estate.
-    """
+    """The twins of an estate, and answers about them. A context manager; `follow` starts the thread."""
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate

@@ -236,11 +236,8 @@ class PageModel(ABC):
 
     @abstractmethod
     def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return (version, JSON of everything that changed since a version).
-
-        Args:
-            since: the version; 0 asks for everything.
-            extra: further fields of `meta`.
+        """Return (version, JSON of everything that changed since a version). Version 0 asks for everything; `extra` are
+        further fields of `meta`.
         """
 
     @abstractmethod
@@ -249,13 +246,8 @@ class PageModel(ABC):
 
 
 class ConsoleModel(PageModel):
-    """The content of the page. Its methods may be called from several threads.
-
-    Args:
-        topics: names of the topics whose records are folded.
-        clock: the time of day, seconds since 1970.
-        job_problem: returns why the job has stopped, or "".
-        zone: the zone in which the page shows times.
+    """The content of the page. Its methods may be called from several threads. `job_problem` returns why the job has
+    stopped, or "".
     """
 
     def __init__(
@@ -306,14 +298,7 @@ class ConsoleModel(PageModel):
             self._written.append((self._clock(), self._records, self._events))
 
     def set_source(self, *, connected: bool, caught_up: bool, missing: list[str], problem: str = "") -> None:
-        """Set what is known about the broker.
-
-        Args:
-            connected: True if it answers.
-            caught_up: True if everything was read that the topics held at first.
-            missing: topics that do not exist yet.
-            problem: the error in one line, else empty.
-        """
+        """Set what is known about the broker."""
         source = {"connected": connected, "caught_up": caught_up, "missing": missing, "problem": problem}
         with self._lock:
             if source != self._source:
@@ -649,10 +634,8 @@ def _outlook(
 ) -> tuple[bool, bool]:
     """Return whether a store is filling, and whether the page may say when it is full: then, or where an alert does.
 
-    Nothing that falls is filling, and no time is said of what is unlikely.
-
-    Args:
-        falling: when each resource began to fall, seconds since 1970; None: it does not.
+    Nothing that falls is filling, and no time is said of what is unlikely. `falling` has when each resource began to
+    fall, seconds since 1970; None: it does not.
     """
     if first is None or first.full_probability < POSSIBLE:
         return False, False
@@ -670,11 +653,7 @@ def _outlook(
 
 
 def _urgency(severity: str, first: ResourceForecast | None, fullest_pct: float) -> float:
-    """Return a number by which the most urgent store comes first: alerts, then time left, then usage.
-
-    Args:
-        first: its forecast, if it is filling.
-    """
+    """Return a number by which the most urgent store comes first: alerts, then time left, then usage."""
     urgency = 1e6 * _rank(severity) + min(fullest_pct, 999.0)
     if first is not None and first.time_to_full_s is not None:
         urgency += 1e3 * 100 * (1 - min(first.time_to_full_s.p50, _DAY_S) / _DAY_S)

@@ -88,12 +88,7 @@ class Client:
 
 
 class Provider(SignIn):
-    """A provider of OpenID Connect.
-
-    Args:
-        client: the console, as its client.
-        roles: roles of groups.
-    """
+    """A provider of OpenID Connect."""
 
     sign_in = "login"
 

@@ -119,12 +119,7 @@ class Past(Answers):
 
 
 class PastTwins(Past):
-    """A recording, and answers about each of its moments.
-
-    Args:
-        timeline: the recording, played.
-        span: the part of it that is requested; None: all.
-    """
+    """A recording, and answers about each of its moments."""
 
     def __init__(self, timeline: Timeline, span: Span | None = None) -> None:
         self._timeline = timeline
@@ -153,10 +148,8 @@ class PastTwins(Past):
         return self
 
     def states(self, time_us: int, store: str | None) -> list[StateRecord]:
-        """Return the state records as of a time, by store: exactly those of a replay up to it.
-
-        Args:
-            store: a single store; None: all that have had an event by then.
+        """Return the state records as of a time, by store: exactly those of a replay up to it. Without a name, of all
+        that have had an event by then.
 
         Raises:
             UsageError: the store is not in the estate, or has had no event by then.
@@ -237,11 +230,7 @@ def _marks(timeline: Timeline) -> list[Mark]:
 
 
 def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> Mark:
-    """Return the mark of a call.
-
-    Args:
-        time_s: its time, seconds since 1970.
-    """
+    """Return the mark of a call."""
     return Mark(time=time_s, store=root.store, severity=root.severity, change=change, cause=root.cause)
 
 
@@ -268,13 +257,7 @@ class _Period(NamedTuple):
 
 
 class LivePast(Past):
-    """The past of a running job; the present is that of its twins. One period at a time is kept.
-
-    Args:
-        source: snapshots and topic of the job.
-        present: its twins of the present.
-        calls: returns the moments at which people were called.
-    """
+    """The past of a running job; the present is that of its twins. One period at a time is kept."""
 
     def __init__(self, source: JobPast, present: LiveTwins, calls: Callable[[], list[Mark]]) -> None:
         self._source, self._present, self._calls = source, present, calls

@@ -239,17 +239,9 @@ def _raise_descriptor_limit() -> int:
 
 
 class ConsoleServer:
-    """A console that is being served, from a thread of its own. A context manager.
-
-    Args:
-        model: what the page shows.
-        listen: where, and for whom.
-        answers: answers to what-if and to requests for advice; None: none.
-        past: the past moments that the page shows; None: it shows the present only.
-        take_note: writes the decoded body of a note on an alert; None: the page only reads.
-        tools: what is served in the place of the page; None: the page.
-        sites: further consoles by name, which is the first part of their addresses; the page is about all of them then.
-        desk: takes requests of changes and approvals; None: nobody can make one.
+    """A console that is being served, from a thread of its own. A context manager. Without `answers` there is no what-
+    if, without `past` only the present, without `take_note` and `desk` nothing is written. `tools` are served in the
+    place of the page. With `sites`, consoles by the first part of their addresses, the page is about all of them.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.

@@ -86,11 +86,7 @@ class SiteStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SitesModel(PageModel):
-    """The content of the page about several sites.
-
-    Args:
-        sites: model of each site, by name.
-    """
+    """The content of the page about several sites."""
 
     def __init__(self, sites: Mapping[str, ConsoleModel]) -> None:
         self.epoch = uuid.uuid4().hex[:12]

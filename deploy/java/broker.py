@@ -83,14 +83,10 @@ _SEGMENTS = 8  # of a topic within its retention
 
 
 class Broker:
-    """An embedded broker: a context manager, or :meth:`start` and :meth:`stop`.
-
-    Args:
-        data: Folder for everything the broker writes. Default: a temporary one, which :meth:`stop` removes. It stays
-            after a failed start, for its log.
-        port: Port to listen on. Default: that of the last start on ``data``, or any free one.
-        java_options: Options of Java. Default: those that load the archive of its classes, if there is one.
-        retention_hours: Hours for which topics without a retention of their own keep records. Default: without end.
+    """An embedded broker: a context manager, or :meth:`start` and :meth:`stop`. Without `data` the folder is a
+    temporary one, which :meth:`stop` removes, but not after a failed start, for its log. The port is that of the last
+    start on ``data``, or any free one. Java loads the archive of its classes, if there is one. Topics without a
+    retention of their own keep records without end.
 
     Raises:
         UsageError: ``data`` is in use by another broker or is not a broker's folder, or ``port`` is in use.
@@ -223,11 +219,7 @@ class Broker:
         return self._properties
 
     def _protect(self, settings: dict[str, str], ports: contextlib.ExitStack) -> dict[str, str]:
-        """Return the settings with those of security added. A hook: this broker has no users and adds none.
-
-        Args:
-            ports: Keeps ports open until the settings are written; see `_bind`.
-        """
+        """Return the settings with those of security added. A hook: this broker has no users and adds none."""
         del ports
         return settings
 
@@ -321,10 +313,7 @@ _OURS = {".lock", "broker.log", "server.properties", "data"}
 
 
 def _bind(port: int, ports: contextlib.ExitStack) -> int:
-    """Bind a port until the stack closes, and return its number.
-
-    Args:
-        port: The port; 0: any free one.
+    """Bind a port until the stack closes, and return its number. 0 binds any free port.
 
     Raises:
         OSError: The port is in use.

@@ -98,11 +98,7 @@ def _folder() -> Path:
 
 @cache
 def pinned(name: str) -> tuple[Jar, ...]:
-    """Return the jars of a set in class path order.
-
-    Args:
-        name: :data:`SPARK_CONNECTOR` or :data:`KAFKA_BROKER`.
-    """
+    """Return the jars of a set in class path order."""
     sets = tomllib.loads(resources.files("deploy.java").joinpath("jars.lock.toml").read_text(encoding="utf-8"))
     return tuple(Jar(coordinate, sha256) for coordinate, sha256 in sets[name].items())
 
@@ -200,12 +196,8 @@ def class_path(jars: Iterable[Path]) -> str:
 
 
 def resolve(coordinates: list[str], excluded: list[str], folder: Path) -> dict[str, str]:
-    """Return the SHA-256 sum of every jar needed at run time, by coordinate.
-
-    Args:
-        coordinates: Direct dependencies, group:artifact:version.
-        excluded: Dependencies to leave out, group:artifact.
-        folder: Folder for the downloads. It must be empty: files of an interrupted run would be taken as complete.
+    """Return the SHA-256 sum of every jar needed at run time, by coordinate. The folder must be empty: files of an
+    interrupted run would be taken as complete.
     """
     # EnvironmentBuilder.from_spec does all of this, but it first looks for a JDK of its own and fails without a home.
     from jgo.env import EnvironmentBuilder, EnvironmentSpec

@@ -53,14 +53,8 @@ def samples_of(entry: StateEntry) -> tuple[Sample, ...]:
 
 
 class TwinCollector(Collector):
-    """The collector of all metrics of `CATALOGUE`.
-
-    Args:
-        latest: the latest records of the topics, which derives `samples_of`.
-        lock: held while `latest` changes.
-        status: returns the status of the job; None if it is not known.
-        is_ready: True once the topics have been read to their ends.
-        site: name of the site, a label of every metric; "": as the state records say.
+    """The collector of all metrics of `CATALOGUE`. The lock is held while `latest`, which derives `samples_of`,
+    changes. Without `site` that label is as the state records say.
     """
 
     def __init__(

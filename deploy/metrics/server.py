@@ -35,18 +35,7 @@ _log = structlog.get_logger("mqtwin.export")
 
 
 class Health:
-    """Liveness and readiness.
-
-    Args:
-        status: returns the job's status; None if there is none.
-        has_status: True if the exporter was given a status file.
-        is_caught_up: True once the exporter has read its topics to their ends.
-        missing: returns the names of topics that it needs and that do not exist yet.
-        unreadable: returns the number of records of the topics that could not be read.
-        max_beat_s: seconds without a batch or idle beat after which the job counts as dead; at least ten triggers.
-        wall: wall clock, seconds since 1970.
-        monotonic: monotonic clock, seconds.
-    """
+    """Liveness and readiness. Without a beat for `max_beat_s`, at least ten triggers, the job counts as dead."""
 
     def __init__(
         self,
@@ -118,10 +107,7 @@ def metrics_server(
     health: Health,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> Iterator[int]:
-    """Serve in the background within the block; yield the port.
-
-    Args:
-        port: port to bind; 0: a free one.
+    """Serve in the background within the block; yield the port. Port 0 is a free one.
 
     Raises:
         UsageError: the address cannot be bound.

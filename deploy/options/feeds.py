@@ -80,11 +80,7 @@ class FeedChoices:
         return zones[0] if zones else ""
 
     def feed_options(self, *, queue: str | None = None, flows: str = "statistics") -> FeedOptions:
-        """Return the options of a feed.
-
-        Args:
-            flows: source of puts and gets in SMF: "statistics" or "accounting".
-        """
+        """Return the options of a feed."""
         if not 0.1 <= self.slice_s <= 3600:
             raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
         return FeedOptions(
@@ -151,10 +147,8 @@ class SpanChoices:
     ] = 30.0
 
     def complete(self, options: FeedOptions, *, has_counts: bool = False) -> FeedOptions:
-        """Return the options of a feed with these.
-
-        Args:
-            has_counts: True if statistics scale the spans, whatever their trace state says.
+        """Return the options of a feed with these. With `has_counts` statistics scale the spans, whatever their trace
+        state says.
 
         Raises:
             UsageError: a value is wrong, or --sampled scales them, too.
@@ -209,12 +203,8 @@ class LiveSources:
     ] = ()
 
     def collected(self, choices: FeedChoices, flows: str, *, has_kafka: bool) -> dict[str, tuple[str, ...]]:
-        """Return by name the arguments of `mqtwin collect`, the source last.
-
-        Args:
-            choices: Facts that the data lack, but for queue managers: --qmgr names those to ask.
-            flows: Source of puts and gets in SMF: "statistics" or "accounting".
-            has_kafka: True if there is a Kafka of the site, which may have topics.
+        """Return by name the arguments of `mqtwin collect`, the source last. Queue managers of the choices are those to
+        ask, by --qmgr. Only a Kafka of the site may have topics.
 
         Raises:
             UsageError: A file is missing, a topic cannot be there, or a source is named twice.

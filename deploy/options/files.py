@@ -95,10 +95,8 @@ OutputOrHyphen = Annotated[
 
 
 def check_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Check the files that the arguments of a command name, before it runs.
-
-    Args:
-        arguments: Values by parameter; those that are not given may be left out.
+    """Check the files that the arguments of a command name, before it runs. Arguments that are not given may be left
+    out.
 
     Raises:
         UsageError: An output is an input or another output, or cannot be a file or folder of that name.

@@ -102,10 +102,6 @@ def parse_traffic(text: str) -> Traffic:
 def parse_plans(items: Iterable[str], twin: Twin) -> tuple[Plan, ...]:
     """Return the planned work of a repeated --plan: parts of a plan, KEY=VALUE separated by commas, or an id.
 
-    Args:
-        items: values of the option.
-        twin: the store, whose plans an id names.
-
     Raises:
         UsageError: a plan is wrong, or the store has none of that id.
     """

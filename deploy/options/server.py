@@ -90,9 +90,6 @@ class MqwebOptions:
     ) -> Mqweb:
         """Return the client of queue managers.
 
-        Args:
-            estate: the estate, if there is one.
-
         Raises:
             UsageError: an option is wrong.
         """

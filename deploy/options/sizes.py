@@ -30,10 +30,8 @@ class SizeOptions:
     json: Annotated[bool, Parameter(help="Print JSON instead of text.", negative="")] = False
 
     def load_store(self, kind: type[Kind], *, holds_queues: bool = True) -> tuple[Estate, Kind] | None:
-        """Return the estate and its store of that kind; None without --estate.
-
-        Args:
-            holds_queues: False for a structure that may be an administration structure.
+        """Return the estate and its store of that kind; None without --estate. An administration structure holds no
+        queues.
 
         Raises:
             UsageError: --estate or --store is missing, or the estate has no such store.
@@ -64,9 +62,6 @@ class SizeOptions:
     def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:
         """Return the estate, the structure, and its size in bytes; None for what is unknown.
 
-        Args:
-            needs_size: True if a size is required, from --size or from the estate.
-
         Raises:
             UsageError: See `load_store`, or a required size is missing.
         """
@@ -84,9 +79,6 @@ class SizeOptions:
 
 def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tuple[Mix, list[str]]:
     """Return the messages of a store with each queue at its MAXDEPTH, and warnings; nothing without `texts`.
-
-    Args:
-        estate: the estate; None: not given.
 
     Raises:
         UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.

@@ -207,11 +207,7 @@ def _row(own: StoreAnswer) -> tuple[str, ...]:
 
 
 def what_next(files: Iterable[SiteFile], not_read: Iterable[UnknownFileError]) -> list[str]:
-    """Return a line for each kind of data that files lack, the most useful first.
-
-    Args:
-        not_read: those that were not.
-    """
+    """Return a line for each kind of data that files lack, the most useful first."""
     formats = {own.format_name for own in files}
     instead = list(dict.fromkeys(error.instead for error in not_read if error.instead))
     if not formats:

@@ -69,11 +69,7 @@ def picture(
     speed: float,
     asked_speed: float | None = None,
 ) -> RenderableType:
-    """Return the whole picture.
-
-    Args:
-        asked_speed: Event time over real time as asked for; None: as it is.
-    """
+    """Return the whole picture. A speed is event time over real time."""
     panels: list[RenderableType] = [_store_panel(name, states[name]) for name in sorted(states)]
     return Group(_heading(states, total, speed, asked_speed or speed), *panels, _alerts_panel(alerts))
 
@@ -245,9 +241,7 @@ def compare(
     planned: Mapping[str, tuple[Plan, ...]] | None = None,
 ) -> list[MethodResult]:
     """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark.
-
-    Args:
-        planned: Planned work by store, of which the twin is told in one more row.
+    The twin is told of the planned work by store in one more row.
     """
     played = play(recording, estate)
     records = list(alerts)

@@ -167,11 +167,8 @@ def _scale(top: float, y: Callable[[float], float], height: float) -> list[str]:
 
 
 def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
-    """Return (time, text) of the marks of a time axis: at round times of day, or at midnights.
-
-    Args:
-        begin: seconds since 1970.
-        end: seconds since 1970.
+    """Return (time, text) of the marks of a time axis: at round times of day, or at midnights. Times are seconds since
+    1970.
     """
     step = next((step for step in _STEPS_S if (end - begin) / step <= _MARKS), None)
     if step is None:

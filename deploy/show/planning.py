@@ -194,11 +194,8 @@ def advice_document(
     reason: int = STORAGE_MEDIUM_FULL,
     record: Any = None,
 ) -> Document:
-    """Return whether the promise is kept, then plans with their proofs and steps, or what could be smaller.
-
-    Args:
-        proofs: as of `Proven`; none where there is no recording.
-        record: what `--json` prints.
+    """Return whether the promise is kept, then plans with their proofs and steps, or what could be smaller. There are
+    no proofs where there is no recording.
     """
     promise, outcome = advice.promise, advice.outcome
     required = f", with {required_text(advice)}" if advice.required else ""
@@ -380,11 +377,7 @@ def futures(outcome: FillOutcome, promise: Promise) -> str:
 
 
 def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
-    """Return what a recording comes to with a plan or a smaller size.
-
-    Args:
-        proofs: as of `Proven`.
-    """
+    """Return what a recording comes to with a plan or a smaller size."""
     if not proofs:
         return "not proven: no recording"
     proof = next(proof for proof in proofs if proof.title == title)

@@ -47,9 +47,7 @@ def _document(
 
 def pasteable(commands: str) -> str:
     """Return commands as they are entered: each on its own line, those of MQSC with + where a line would be too long.
-
-    Args:
-        commands: joined by ", then ".
+    They are joined by ", then ".
     """
     lines: list[str] = []
     for command in commands.split(", then "):
@@ -64,10 +62,8 @@ def pasteable(commands: str) -> str:
 
 
 def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> Document:
-    """Return the plan of a store of an estate, as `mqtwin size` makes it.
-
-    Args:
-        data_set: True for the shared message data set of a structure.
+    """Return the plan of a store of an estate, as `mqtwin size` makes it. Of a structure it may be the shared message
+    data set.
 
     Raises:
         UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.
@@ -94,11 +90,8 @@ def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> D
 def structure_document(
     plans: Sequence[StructurePlan], warnings: Iterable[str], init_size: int | None, size: int | None
 ) -> Document:
-    """Return the plans of a structure.
-
-    Args:
-        init_size: Bytes for which `fits_initially` was computed, if it was.
-        size: Bytes for which `fits` was computed, if it was.
+    """Return the plans of a structure. Both sizes are in bytes: those for which `fits_initially` and `fits` were
+    computed, if they were.
     """
     headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
     if init_size:
@@ -173,11 +166,7 @@ def smds_document(plan: SmdsPlan) -> Document:
 
 
 def page_set_document(plan: PageSetPlan, config: PageSet | None, warnings: Iterable[str]) -> Document:
-    """Return the plan of a page set.
-
-    Args:
-        config: The page set of an estate that it is compared with; None: none was given.
-    """
+    """Return the plan of a page set. The page set is that of an estate, to compare with."""
     rows = [
         *map(_length_row, plan.lengths),
         ["message pages", f"{plan.pages:,}"],

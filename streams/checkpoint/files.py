@@ -84,9 +84,6 @@ class Folder(Protocol):
 class BatchLogs:
     """Spark's logs of started and committed batches, on any file system.
 
-    Args:
-        folder: the checkpoint.
-
     Raises:
         OSError: it cannot be read.
     """

@@ -33,13 +33,8 @@ _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Damage of a checkpoint.
-
-    Args:
-        path: the file or directory, relative to the checkpoint.
-        problem: the damage.
-        remedy: the instruction for the operator.
-        is_blocking: True if the job cannot go on correctly; False if it no longer needs the file.
+    """Damage of a checkpoint. The path is relative to the checkpoint; a finding blocks if the job cannot go on
+    correctly.
     """
 
     path: str
@@ -129,11 +124,7 @@ class LocalFolder:
 
 
 class CheckpointFiles(BatchLogs):
-    """The files of a checkpoint directory, read only.
-
-    Args:
-        directory: the checkpoint.
-    """
+    """The files of a checkpoint directory, read only."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(LocalFolder(directory))
@@ -178,10 +169,8 @@ class CheckpointFiles(BatchLogs):
     # --- damage ------------------------------------------------------------------------------------------------------
 
     def check(self, *, thorough: bool) -> list[Finding]:
-        """Return the damage.
-
-        Args:
-            thorough: read every file; False: those that the next batch needs, and only the size of large ones.
+        """Return the damage. Unless `thorough`, only files that the next batch needs are read, and of large ones the
+        size.
         """
         findings = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
         has_state = not any(
@@ -209,11 +198,7 @@ class CheckpointFiles(BatchLogs):
                 yield self._name(path), path
 
     def _check_others(self, known: Collection[str], *, has_state: bool) -> Iterator[Finding]:
-        """Yield the damage of files that no other check reads.
-
-        Args:
-            has_state: True: those of the state, too.
-        """
+        """Yield the damage of files that no other check reads."""
         for name, path in self._all_files():
             if name in known or (name.startswith("state/") and not has_state):
                 continue

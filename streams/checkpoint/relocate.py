@@ -61,13 +61,10 @@ def relocate(
     otlp_topic: str | None = None,
     other_cluster: bool = False,
 ) -> Relocation:
-    """Copy the checkpoint of a stopped job, and return what the copy has that the original has not.
+    """Copy the checkpoint of a stopped job, and return what the copy has that the original has not. Without `home` the
+    job will find the copy at the target, which must not exist yet; topics without a new name keep theirs.
 
     Args:
-        target: folder of the copy; there is none yet.
-        home: path or URI where the job will find the copy; None: the target.
-        prefix: prefix of the topics from now on; None: as it is.
-        otlp_topic: topic of spans from now on; None: as it is.
         other_cluster: the topics are in another cluster, with the same records at the same offsets.
 
     Raises:

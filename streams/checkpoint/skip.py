@@ -53,10 +53,6 @@ def skip_record(
 ) -> None:
     """Take the next step past a record; nothing is changed if the job has passed it, or has not come to it yet.
 
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-        topics: topics of the job; the record becomes a dead letter.
-
     Raises:
         UsageError: the file of offsets is damaged.
         MqtwinError: Kafka does not answer, or no longer has the record.

@@ -61,11 +61,8 @@ def list_snapshots(checkpoint: Path) -> list[Snapshot]:
 
 
 class SnapshotWriter:
-    """The writer of a job's snapshots, one each time that the latest event time enters another period.
-
-    Args:
-        checkpoint: the checkpoint, on this machine.
-        hours: length of a period, hours of event time.
+    """The writer of a job's snapshots, one each time that the latest event time enters another period. A period is
+    `hours` of event time.
 
     Attributes:
         failures: number of snapshots that could not be written; the stream does not need them.
@@ -80,10 +77,8 @@ class SnapshotWriter:
         self.failures = 0
 
     def on_batch(self, batch: int, clock_us: int) -> None:
-        """Write a snapshot of a committed batch if it is due; a failure is logged and counted.
-
-        Args:
-            clock_us: latest event time of the stores with events in it, microseconds since 1970; 0: none is known.
+        """Write a snapshot of a committed batch if it is due; a failure is logged and counted. The clock is the latest
+        event time of the stores with events in it; 0: none is known.
         """
         self._time = max(self._time, clock_us)
         period = self._time // self._period_us

@@ -38,13 +38,7 @@ _INTERVAL_S = 60.0  # between two dead letters of a code
 
 
 class EventWriter:
-    """Writer of events to the events topic, and of dead letters to theirs.
-
-    Args:
-        sender: to the events topic.
-        letters: to the dead letters.
-        estate: assigns events to stores.
-    """
+    """Writer of events to the events topic, and of dead letters to theirs."""
 
     def __init__(self, sender: Sender, letters: LetterSender, estate: Estate) -> None:
         self._sender = sender
@@ -71,14 +65,8 @@ class EventWriter:
 
 
 class ComplaintLetters:
-    """New complaints and unknown names of an intake as dead letters.
-
-    Args:
-        intake: intake of the feed.
-        source: name of the source, a topic or address.
-        send: takes the dead letters.
-        monotonic: clock, seconds.
-        on_later: called with each complaint that is sent and that the intake no longer keeps.
+    """New complaints and unknown names of an intake as dead letters. `on_later` is called with each complaint that is
+    sent and that the intake no longer keeps.
     """
 
     def __init__(
@@ -100,11 +88,7 @@ class ComplaintLetters:
         self._names: set[tuple[str, str]] = set(intake.unknown)
 
     def send_new(self, page: Page | None = None) -> None:
-        """Send what has come up since the last call, one dead letter for each code and unknown name.
-
-        Args:
-            page: that it is about; None: it is about no page.
-        """
+        """Send what has come up since the last call, one dead letter for each code and unknown name."""
         if self._counts != self._intake.counts:
             for code, count in self._intake.counts.items():
                 if count > self._counts[code] and code not in _OF_OPTIONS and self._is_due(code):
@@ -156,13 +140,8 @@ def _with_number(complaint: Complaint, count: int) -> Complaint:
 
 
 class Statistics:
-    """Scaling of spans by a recording of statistics, which is read again whenever it has been replaced.
-
-    Args:
-        path: the recording, as `mqtwin import smf` writes it; it may be missing at first.
-        estate: the estate.
-        known: coverage that an earlier process knew, see `LiveCoverage.known`.
-        say: called with what is learnt, and why a recording cannot be read.
+    """Scaling of spans by a recording of statistics, which is read again whenever it has been replaced. The recording
+    is written by `mqtwin import smf` and may be missing at first; `known` is the coverage of an earlier process.
     """
 
     def __init__(
@@ -208,14 +187,8 @@ def collect(
 ) -> None:
     """Collect until `stop` or the end of the source; then publish what is held back and save the position.
 
-    At a stop what is not whole yet is not given up: it is read again from the position.
-
-    Args:
-        source: source of pages.
-        position_file: keeps the position; None: the source has none.
-        statistics: scales spans by their coverage; None: events are taken as they are.
-        stop: polled several times per second.
-        on_events: called with the number of events published, after each of several pages.
+    At a stop what is not whole yet is not given up: it is read again from the position. Without `position_file` the
+    source has no position; without `statistics` spans are taken as they are.
 
     Raises:
         UsageError: the position cannot be read or saved.

@@ -32,12 +32,7 @@ _QUIET_READS = 5  # at the end of a file that was replaced, before it is left: i
 
 
 class GrowingSource(Source):
-    """Bytes that come one behind the other.
-
-    Args:
-        name: name of the position.
-        feed: reader of the pages, which knows where its lines or records end.
-    """
+    """Bytes that come one behind the other."""
 
     def __init__(self, name: str, feed: Feed) -> None:
         self.name = name
@@ -109,11 +104,8 @@ class FollowedFile(GrowingSource):
     """A file that grows.
 
     Args:
-        path: the file.
-        feed: reader of the pages.
         position: where to begin. The rest of a file that was replaced since then is read if it is in the same folder,
             and those that came between. `marks` has of each file a digest of the bytes before what was not read.
-        complain: called with the code, place and text of a file that was replaced, or has become shorter.
 
     Raises:
         UsageError: there is no such file.
@@ -153,10 +145,8 @@ class FollowedFile(GrowingSource):
         self._tail = _bytes_before(self._file, start, _MARK_BYTES)
 
     def _begin_before(self, own: str, start: int, written: int) -> None:
-        """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it.
-
-        Args:
-            written: when it was last written, microseconds since 1970; 0: it is not known.
+        """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it. It
+        was written last at `written`, 0 if that is not known.
         """
         for path in self._path.absolute().parent.iterdir():
             if path.is_file() and _identity(path.stat()) == own:
@@ -173,11 +163,8 @@ class FollowedFile(GrowingSource):
             self._begin(0)
 
     def _check_mark(self, mark: str, read: int) -> None:
-        """Begin at the start of a file whose content is not that of the position: it was cut, or made again.
-
-        Args:
-            mark: digest of the bytes before `read`, as `_mark` returns it; "": the position has none.
-            read: number of bytes that were read.
+        """Begin at the start of a file whose content is not that of the position: it was cut, or made again. The mark
+        is that of the bytes before `read`, "" if the position has none.
         """
         size, _, _ = mark.partition(":")
         if not size.isdecimal() or os.fstat(self._file.fileno()).st_size < self._start:

@@ -156,17 +156,10 @@ class Mqweb:
     """Rounds of commands to queue managers.
 
     Args:
-        urls: addresses of the servers, http or https, host and port; each may reach some of the queue managers.
         qmgrs: names of the queue managers to ask. Other members of their groups, by the estate, are asked through them.
-        client: certificates and login.
         estate: platforms and groups before the queue managers say so; None: nothing is known.
-        complain: called with the code, place and text of a failure, once until it changes.
-        queues: names of queues to ask for, such as `APP*`.
         gateway: gateway queue manager through which the server reaches the others; None: its own.
-        has_token: log in for a token instead of sending the password with each request.
-        max_per_minute: ceiling of requests in any minute; None: there is none.
         clock: time, microseconds since 1970.
-        sleep: waits for some seconds.
         say: called with what is worth a line and is no failure.
 
     Raises:
@@ -399,11 +392,7 @@ class Mqweb:
         return False
 
     def _ways(self, member: str, *, is_direct: bool) -> list[_Way]:
-        """Return the ways to ask a queue manager, best first: itself; if no server reaches it, others with CMDSCOPE.
-
-        Args:
-            is_direct: without those by CMDSCOPE.
-        """
+        """Return the ways to ask a queue manager, best first: itself; if no server reaches it, others with CMDSCOPE."""
         if member in self._qmgrs:
             direct = self._ways_to(member)
             ways = [way for way in direct if self._closed(way) is None]
@@ -566,10 +555,8 @@ class Mqweb:
         return self._note_failure(FailedRequestError("too-large", text), request, is_direct=True)
 
     def _note_failure(self, failure: FailedRequestError, request: _Request, *, is_direct: bool) -> bool:
-        """Wait after a failure and return True if there is another way; else complain of what is new.
-
-        Args:
-            is_direct: there are no ways by CMDSCOPE; where the server does not reach it, another member is asked.
+        """Wait after a failure and return True if there is another way; else complain of what is new. If all ways are
+        direct and the server does not reach it, another member is asked.
         """
         if failure.may_run and request.command.qualifier in _OF_QUEUES and request.pattern.endswith("*"):
             self._note_late(request.keys.command, request.cut, request.pattern)
@@ -606,10 +593,8 @@ class Mqweb:
         return [key for key in keys if key in self._pauses and self._pauses[key].is_elsewhere]
 
     def _pause(self, failure: FailedRequestError, keys: _Keys, *, is_vain: bool) -> _Key:
-        """Wait after a failure; return the key of what waits.
-
-        Args:
-            is_vain: no server reaches the member, and it has not answered by CMDSCOPE yet: probably it does not run.
+        """Wait after a failure; return the key of what waits. It is in vain if no server reaches the member and it has
+        not answered by CMDSCOPE yet: probably it does not run.
         """
         now = self.clock()
         if failure.may_run:  # it is the queue manager asked that runs the command, or waits for the member
@@ -666,11 +651,8 @@ class Mqweb:
 
 class MqwebSource(Source):
     """Rounds each `interval_s` seconds, after definitions at the start and once an hour. A missed round is skipped.
-
-    Args:
-        mqweb: the client.
-        interval_s: seconds between the starts of two rounds; None: by the size of the site.
-        position: that of an earlier process, of which it takes who may be busy; what was missed is not asked for.
+    Without `interval_s` it follows from the size of the site. Of an earlier position it takes who may be busy; what was
+    missed is not asked for.
     """
 
     is_asked = True

@@ -36,10 +36,6 @@ class FailedRequestError(Exception):
     """A request without a usable answer; the message is one line without times and secrets.
 
     Args:
-        code: code of the complaint.
-        text: failure, and what was expected.
-        reach: whose requests will probably fail, too.
-        wait_s: seconds without such requests, at least.
         may_run: True if the queue manager may still run the command.
         is_elsewhere: True if the queue manager may be reached in another way: this server does not reach it.
     """
@@ -67,15 +63,8 @@ class TooLargeError(Exception):
 
 
 class MqwebSession:
-    """Session with a server. Nothing is sent between `open` and a request.
-
-    Args:
-        url: address of the server, without the part of the interface.
-        client: certificates and login.
-        gateway: gateway queue manager through which the server reaches the others; None: its own.
-        has_token: log in for a token instead of sending the password with each request.
-        clock: time, microseconds since 1970.
-        pace: called before each request; returns when it may be made.
+    """Session with a server. Nothing is sent between `open` and a request. `pace` is called before each request and
+    returns when it may be made; without `gateway` the server takes its own.
 
     Raises:
         UsageError: a login by token without user, or the gateway is no name.

@@ -152,16 +152,7 @@ class Source(ABC):
 
 
 class HttpSource(Source):
-    """Answers of a server to a request each `interval_s` seconds. After one without an answer the next is made then.
-
-    Args:
-        name: name of its position.
-        client: for the requests.
-        requests: returns the next requests, see `twin.feeds.protocol.Server`.
-        interval_s: seconds.
-        position: where to begin.
-        complain: called with the code, place and text of a failure.
-    """
+    """Answers of a server to a request each `interval_s` seconds. After one without an answer the next is made then."""
 
     is_asked = True
 

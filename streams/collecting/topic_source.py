@@ -23,14 +23,8 @@ _SETTINGS = {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "queued.
 
 
 class TopicSource(Source):
-    """Records of a Kafka topic of someone else, from a position on.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topic: its name.
-        position: where to begin; partitions that it lacks are read from their beginning.
-        complain: called with the code, place and text of records that are gone before they were read.
-        from_end: read partitions that it lacks from their end.
+    """Records of a Kafka topic of someone else, from a position on. Partitions that the position lacks are read from
+    their beginning, or with `from_end` from their end.
 
     Raises:
         MqtwinError: no Kafka answers, or there is no such topic.

@@ -89,7 +89,6 @@ def prepare_topics(
     """Create missing topics, but for that of a collector, and return the limits of all.
 
     Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
         partitions: partitions of a new events topic; other topics have one. More partitions than stores are of no
             use, and adding partitions later moves stores to other partitions, which breaks their order.
         replication: replication of new topics; -1 is the broker's default.
@@ -132,10 +131,6 @@ def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], 
 def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
     """Return the largest record that a topic takes, in bytes, for a producer.
 
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-        create: create it if it is missing.
-
     Raises:
         UsageError: the topic is missing and `create` is False, the user may not write there, or it is compacted and has
             events.
@@ -165,10 +160,7 @@ def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int
 
 
 def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the topics that do not exist.
-
-    Args:
-        required: topic -> operations that the user needs there, as `Topics.rights`.
+    """Return the topics that do not exist. The required operations are those of `Topics.rights`.
 
     Raises:
         MqtwinError: no broker answers, or a right is missing.
@@ -248,10 +240,8 @@ def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
 
 
 def check_event_log(name: str, settings: Mapping[str, str]) -> None:
-    """Check that a topic keeps each event until the job has read it; log a retention that may be too short.
-
-    Args:
-        settings: its settings; none if the user may not read them.
+    """Check that a topic keeps each event until the job has read it; log a retention that may be too short. There are
+    no settings if the user may not read them.
 
     Raises:
         UsageError: it is compacted: of the events of a store only the last would stay.
@@ -354,10 +344,8 @@ def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapp
 
 
 def lacking_rights(admin: AdminClient, required: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...] | None]:
-    """Return the operations that the user lacks, by topic; None: there is no such topic. KafkaException.
-
-    Args:
-        required: topic -> operations that the user needs there, as `Topics.rights`.
+    """Return the operations that the user lacks, by topic; None: there is no such topic. KafkaException. The required
+    operations are those of `Topics.rights`.
     """
     lacking: dict[str, tuple[str, ...] | None] = {}
     futures = admin.describe_topics(

@@ -59,9 +59,6 @@ class LastError:
 def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Producer:
     """Return a producer with default settings, which those of the user override.
 
-    Args:
-        kafka: client settings of the user, `bootstrap.servers` among them.
-
     Raises:
         UsageError: librdkafka refuses a setting.
     """
@@ -79,9 +76,6 @@ def deliver(
     seconds: float = CONNECT_SECONDS,
 ) -> None:
     """Produce a few records, and return once they are delivered.
-
-    Args:
-        kafka: client settings of the user, `bootstrap.servers` among them.
 
     Raises:
         UsageError: librdkafka refuses a setting.
@@ -129,11 +123,7 @@ def _new_client(client_class: Any, kafka: Mapping[str, str], defaults: Mapping[s
 def fetch_metadata(
     client: Producer | Consumer, kafka: Mapping[str, str], last_error: LastError, topic: str | None = None
 ) -> Any:
-    """Return the metadata of one topic, or of all topics.
-
-    Args:
-        client: a producer or consumer; a broker may create the topic that a producer asks for.
-        topic: name of the topic; None: all topics.
+    """Return the metadata of one topic, or of all topics. A broker may create the topic that a producer asks for.
 
     Raises:
         MqtwinError: no broker answers; the message has the reason.

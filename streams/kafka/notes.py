@@ -45,9 +45,6 @@ _log = structlog.get_logger("mqtwin.notes")
 def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
     """Write a note, and return once it is delivered. The topic is created where it is missing.
 
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
     Raises:
         UsageError: the user may not write there.
         MqtwinError: no Kafka answers, or the note was not delivered.
@@ -63,10 +60,6 @@ def write_one(kafka: Mapping[str, str], topics: Topics, topic: str, key: str, va
 
 def tell_store(kafka: Mapping[str, str], topics: Topics, note: Note, alert: NotedAlert) -> None:
     """Write what a note says of a page to the events topic, for its store; return once it is delivered.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        alert: the alert that the note is about.
 
     Raises:
         UsageError: the user may not write there; of an action that was taken it is logged.
@@ -118,10 +111,6 @@ def read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T]) 
 
 class ActLog:
     """The topic of requested changes, and what the job says beside it. Several threads may call its methods.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
 
     Each method raises UsageError where the user may not read or write a topic, and MqtwinError where no Kafka answers.
     """

@@ -129,9 +129,6 @@ class Present(NamedTuple):
 def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store: str) -> Present:
     """Return the present of a store.
 
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
     Raises:
         UsageError: the topics have no state record or no event of the store, or the user may not read them.
         MqtwinError: no Kafka answers.
@@ -157,9 +154,6 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
 def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, StateRecord]:
     """Return the last state record of each store; none where the topic does not exist.
 
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
     Raises:
         UsageError: the user may not read the topic.
         MqtwinError: no Kafka answers.
@@ -175,9 +169,6 @@ def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Late
 
     The topic is compacted: of longer ago it has fewer. None where it has no record of the time. Errors as of
     `read_last_states`.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
     """
     guard = RecordGuard()
     written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)

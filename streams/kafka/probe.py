@@ -58,10 +58,6 @@ class _FailedError(Exception):
 def probe(kafka: Mapping[str, str], rights: Mapping[str, Sequence[str]]) -> Iterator[Step]:
     """Yield the steps of the way to each address, then the login, and the rights on each topic.
 
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-        rights: topic -> operations that are needed there, as `Topics.rights`.
-
     Raises:
         UsageError: a setting is wrong.
     """

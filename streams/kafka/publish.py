@@ -73,14 +73,8 @@ Partitions = npt.NDArray[np.int32]
 
 
 class Record(NamedTuple):
-    """A record of the events topic.
-
-    Args:
-        key: name of the store; None: it has events of several stores.
-        value: its value.
-        content_type: content type, one of `EVENTS_PER_RECORD`.
-        events: number of events in it.
-        partition: partition of all of its stores; `BY_KEY`: the producer takes that of the key.
+    """A record of the events topic. Without a key it has events of several stores. A partition `BY_KEY` is the
+    producer's choice by the key.
     """
 
     key: bytes | None
@@ -145,11 +139,8 @@ class OutgoingChunk:
         max_bytes: int,
         partitions: Array | None = None,
     ) -> Iterator[Record]:
-        """Yield rows as NDJSON or Arrow, grouped by store or by partition, in their order within a group.
-
-        Args:
-            max_bytes: bytes per value; only a single event may have more.
-            partitions: i4[stores]: partition of each store, to group by it; None: by store.
+        """Yield rows as NDJSON or Arrow, grouped by store or by partition, in their order within a group. Only a single
+        event may exceed `max_bytes`. `partitions`, i4[stores], groups by partition instead of store.
         """
         stores = self._stores[start:stop]
         groups = stores if partitions is None else partitions[stores]
@@ -243,11 +234,8 @@ class Slice(NamedTuple):
 
 
 class Pace:
-    """The schedule of a publication; without `speed` and `rate` everything is due at once.
-
-    Args:
-        speed: seconds of event time per second.
-        rate: events per second.
+    """The schedule of a publication; without `speed` and `rate` everything is due at once. `speed` is event time over
+    real time, `rate` events per second.
     """
 
     def __init__(self, *, speed: float | None = None, rate: float | None = None) -> None:
@@ -269,11 +257,7 @@ class Pace:
         self._held_s += seconds
 
     def slices(self, times: Array) -> Iterator[Slice]:
-        """Yield the next events, cut into slices that are due together.
-
-        Args:
-            times: i8[n]: event times, microseconds since 1970.
-        """
+        """Yield the next events, cut into slices that are due together. Times are i8[n]."""
         if not times.size:
             return
         if self._rate is not None:
@@ -346,16 +330,12 @@ def publish(
     on_progress: Callable[[Chunk, int], None] | None = None,
     on_rejects: Callable[[Sequence[Reject], int], None] | None = None,
 ) -> PublishResult:
-    """Publish a recording and return when all of it is delivered.
+    """Publish a recording and return when all of it is delivered. Without `pace` all is sent at once. With
+    `by_partition` an NDJSON or Arrow record has the events of all stores of a partition, and no key; else those of one
+    store, its key.
 
     Args:
         path: path of the recording; "-": events in lines from standard input, each published as it comes.
-        kafka: client settings, `bootstrap.servers` among them.
-        content_type: content type of the records, one of `twin.events.CONTENT_TYPES`.
-        by_partition: an NDJSON or Arrow record has the events of all stores of a partition, and no key; False: those of
-            one store, its key.
-        pace: the schedule; None: everything at once.
-        create_topics: create the events topic if it is missing; False: raise an error.
 
     Raises:
         UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user may not
@@ -405,13 +385,6 @@ class Sender:
     """A producer to the events topic that bounds what is pending and raises delivery failures.
 
     A context manager; on exit it waits until everything is delivered.
-
-    Args:
-        kafka: client settings.
-        topics: names of the topics.
-        result: counts of what is sent; updated by every call.
-        linger_ms: time for which records wait for others.
-        create_topics: create the events topic if it is missing; False: raise an error.
 
     Attributes:
         max_value_bytes: the largest value of a record.

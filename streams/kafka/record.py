@@ -52,11 +52,7 @@ class Position(msgspec.Struct, frozen=True):
 class _RecordingFile:
     """A file that a recording is written to. A context manager: an error is raised again with the file's path.
 
-    Args:
-        path: path of the recording.
-
     Attributes:
-        path: where the recording is.
         is_untouched: True if nothing was written and an earlier recording at the path is kept.
     """
 
@@ -86,11 +82,7 @@ class _RecordingFile:
 
 
 class WholeRecording(_RecordingFile):
-    """A recording that replaces the file at its path when it is complete.
-
-    Args:
-        path: path of the recording.
-    """
+    """A recording that replaces the file at its path when it is complete."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -125,11 +117,6 @@ class WholeRecording(_RecordingFile):
 
 class GrowingRecording(_RecordingFile):
     """A recording that can be read while it grows, and continued after it ended.
-
-    Args:
-        path: path of the recording.
-        topic: name of the recorded topic.
-        topic_id: Kafka's id of it.
 
     Raises:
         UsageError: there is a recording that cannot be continued; it is not changed.
@@ -293,10 +280,7 @@ def record(
     Args:
         path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
             `follow` it is continued, which is not possible for `.arrow`.
-        kafka: client settings, `bootstrap.servers` among them.
         follow: read on beyond the present end of the topic, until `stop`.
-        skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
-        stop: polled several times per second.
 
     Raises:
         UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may
@@ -322,11 +306,8 @@ def record(
 
 
 def record_until(path: Path, time_us: int, reader: EventReader, decoder: Decoder) -> None:
-    """Record the events that are needed for a time, by time: see `streams.kafka.topic_reader`.
-
-    Args:
-        path: `.ndjson`, `.ndjson.zst` or `.arrow`.
-        time_us: the time, microseconds since 1970; some later events are in the recording, too.
+    """Record the events that are needed for a time, by time: see `streams.kafka.topic_reader`. Some later events are in
+    the recording, too.
 
     Raises:
         UsageError: the path cannot be written.

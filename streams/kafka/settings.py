@@ -280,11 +280,7 @@ def has_reference(text: str) -> bool:
 
 
 def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that make Kafka's Java client resolve `reference`.
-
-    Args:
-        settings: those of the user; their own providers are kept.
-    """
+    """Return the settings that make Kafka's Java client resolve `reference`. Providers in the settings are kept."""
     others = [name for name in settings.get("config.providers", "").split(",") if name.strip()]
     return {
         "config.providers": ",".join([*others, PROVIDER]),

@@ -64,7 +64,6 @@ class TopicReader:
     """A reader of several topics, as far as the broker still holds them. A context manager.
 
     Args:
-        kafka: client settings, `bootstrap.servers` among them.
         topics: name -> how many of its latest records to begin with, by partition; None: all of them, 0: none. A topic
             that is created later is read from its beginning.
 
@@ -168,9 +167,6 @@ class TopicReader:
 def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
     """Yield the records that a topic has now, in the order of each partition; none where it does not exist.
 
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
     Raises:
         UsageError: the user may not read it.
         MqtwinError: no Kafka answers, or it refuses the topic.
@@ -183,10 +179,7 @@ def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
 def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> bool:
     """Return True if a record becomes a dead letter because Spark cannot read its time.
 
-    Only --skip lets a job pass such a record, or any other that ends it.
-
-    Args:
-        skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
+    Only --skip lets a job pass such a record, or any other that ends it. `skipped` has their partitions and offsets.
     """
     kind, written_ms = message.timestamp()
     is_readable = kind == TIMESTAMP_NOT_AVAILABLE or abs(written_ms) <= MAX_RECORD_MS
@@ -194,13 +187,8 @@ def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> 
 
 
 class EventReader:
-    """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first.
-
-    Args:
-        kafka: client settings.
-        topic: its name.
-        follow: read without end; False: up to the end that the topic has now.
-        skipped: see `is_left_out`.
+    """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first. Unless
+    `follow`, it ends where the topic ends now.
 
     Attributes:
         ranges: offset of the first record of each partition, and the one after its last record, as of now.
@@ -236,12 +224,8 @@ class EventReader:
         *,
         until: Mapping[int, int] | None = None,
     ) -> None:
-        """Start reading.
-
-        Args:
-            offsets: first offset by partition; other partitions are read from their beginning.
-            until: offset by partition of the first record that is not read, of others that at their beginning; None:
-                they are read to their ends.
+        """Start reading. Partitions that `offsets` lacks are read from their beginning. `until` has the first offset
+        that is not read of each partition, none of one that is not read at all; None: they are read to their ends.
 
         Raises:
             UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
@@ -342,12 +326,8 @@ def _texts(headers: Any) -> dict[str, str]:
 
 
 class AlertReader:
-    """A reader of the alerts topic. A context manager; it survives restarts of the broker, and waits for the topic.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        from_beginning: also read the alerts that the topic holds already; False: only new ones.
+    """A reader of the alerts topic. A context manager; it survives restarts of the broker, and waits for the topic. It
+    begins with the alerts that the topic holds already, or with new ones.
 
     Raises:
         MqtwinError: no Kafka answers at the start, or it refuses the topic.

@@ -25,11 +25,8 @@ class Topics:
     """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
 
     ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back. ``.notes``
-    is for people, ``.acts`` for changes that they request: the job reads neither.
-
-    Args:
-        prefix: prefix of these names.
-        otlp: topic of an OpenTelemetry collector, which the job reads beside them; None: there is none.
+    is for people, ``.acts`` for changes that they request: the job reads neither. `otlp` is the topic of an
+    OpenTelemetry collector, which the job reads too.
     """
 
     prefix: str = DEFAULT_PREFIX

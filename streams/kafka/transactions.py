@@ -57,11 +57,8 @@ class HeldRecords:
 
 
 class TransactionWatch:
-    """The last stable offsets of the topics that a job reads; a warning for one that stands still.
-
-    Args:
-        ends: returns the ends of all partitions; MqtwinError if Kafka does not answer.
-        monotonic: monotonic clock, seconds.
+    """The last stable offsets of the topics that a job reads; a warning for one that stands still. `ends` raises
+    MqtwinError if Kafka does not answer.
     """
 
     def __init__(
@@ -129,11 +126,7 @@ def reads_committed(kafka: Mapping[str, str]) -> bool:
 
 
 def watch_transactions(kafka: Mapping[str, str], topics: Iterable[str]) -> TransactionWatch | None:
-    """Return the watch over topics; None if the user's settings ask for uncommitted records.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-    """
+    """Return the watch over topics; None if the user's settings ask for uncommitted records."""
     if not reads_committed(kafka):
         return None
     names, admin = tuple(topics), admin_client(kafka)

@@ -32,12 +32,7 @@ _log = structlog.get_logger("mqtwin.stream")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bound on a batch.
-
-    Args:
-        records: maximum number of records; 0: no bound.
-        record_bytes: mean size of a record; None: not measured.
-    """
+    """The bound on a batch. 0 records: no bound; `record_bytes` is the measured mean."""
 
     records: int
     record_bytes: int | None = None
@@ -47,9 +42,6 @@ def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
     """Return the number of records of a topic that have about `BATCH_BYTES`.
 
     It is `UNKNOWN_RECORDS` for a topic that is empty or cannot be read; the reason is logged.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
     """
     try:
         size = measure_mean_size(kafka, topic)

@@ -70,9 +70,6 @@ _log = structlog.get_logger("mqtwin.stream")
 def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
     """Run the job until SIGTERM or SIGINT, which let the running batch finish, or until it is done (`available_now`).
 
-    Args:
-        on_batch: called with the figures of each batch, see `streams.query.progress.batch_figures`.
-
     Raises:
         UsageError: a setting is wrong.
         MqtwinError: the query failed; the message is the cause on one line.
@@ -97,10 +94,6 @@ def start_job(
     on_batch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Job:
     """Prepare topics, Spark and executors, and start the query.
-
-    Args:
-        session: session to use; None: a new one.
-        on_batch: see `run_job`.
 
     Raises:
         UsageError: a setting is wrong.
@@ -252,18 +245,7 @@ def _open_session(settings: JobSettings) -> SparkSession:
 
 
 class Job:
-    """A running query.
-
-    Args:
-        session: that runs it.
-        query: the query.
-        log: its listener.
-        local_directories: directories of executors on this machine, from which `stop` removes mirrors.
-        restart: called when the query has ended by itself; starts it again, or returns None if that is not needed.
-        explain_failure: returns the cause of a failure on one line.
-        guard: guard of its checkpoint.
-        sources: the watch over sources; None: no queue manager is watched.
-    """
+    """A running query. `restart` starts one that has ended by itself again, or returns None if that is not needed."""
 
     def __init__(
         self,
@@ -366,9 +348,6 @@ def explain(
 
     Checked in this order: Java has ended, a disk is full, a record has a time that Spark cannot read, a topic of the
     job was deleted, a Python worker was killed. Otherwise it is the innermost message of Spark's text.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
     """
     java_exit = explain_java_exit(DEATH_SECONDS)
     if java_exit:

@@ -60,17 +60,9 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPast:
-    """Where the past of a job is found.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        estate: estate of the job.
-        checkpoint: its checkpoint on this machine, for its snapshots, its earlier estates and the records that it left
-            out by --skip; None: the topic alone.
-        java: see `streams.query.session.open_session`.
-        session: Spark session to use; None: a temporary one where a snapshot is read.
-        warn: called with a line about what cannot be known of the past.
+    """Where the past of a job is found. A checkpoint on this machine has snapshots, earlier estates and the records
+    left out by --skip; without it there is the topic alone. Without `session` a temporary one reads a snapshot. `warn`
+    is called with what cannot be known.
     """
 
     kafka: Mapping[str, str]
@@ -85,10 +77,8 @@ class JobPast:
     _change_times: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def states(self, time_us: int, store: str | None = None) -> dict[str, StateRecord]:
-        """Return the state records as of a time, by store, sorted: those of a replay of all events up to it.
-
-        Args:
-            store: a single store; None: all that have had an event by then.
+        """Return the state records as of a time, by store, sorted: those of a replay of all events up to it. Without a
+        name, of all that have had an event by then.
 
         Raises:
             UsageError: neither a snapshot nor the topic reaches back so far, or the store has had no event by then.
@@ -109,10 +99,8 @@ class JobPast:
         return {store: states[store]}
 
     def timeline(self, begin_us: int, end_us: int, folder: Path) -> Timeline:
-        """Return every moment of a period, the events of which are kept in a folder.
-
-        Args:
-            end_us: its end, likewise; some later events may be in it, too.
+        """Return every moment of a period, the events of which are kept in a folder. Some events after its end may be
+        in it, too.
 
         Raises:
             UsageError: as for `states`; there is no event in it.

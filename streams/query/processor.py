@@ -64,16 +64,7 @@ _SPANS = StructType([StructField("spans", BinaryType(), False)])
 
 @dataclass(slots=True)
 class Output:
-    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the bucket in this batch.
-
-    Args:
-        plan: names and limits of topics.
-        records: topic, key, value and headers of each.
-        figures: by the names of `FIGURES`.
-        heard: see `streams.query.observed.SourceBits.words`.
-        restarted: see `streams.query.observed.restarted_route`.
-        clock: see `streams.query.observed.plausible_clock`.
-    """
+    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the bucket in this batch."""
 
     plan: Plan
     records: list[tuple[str, bytes, bytes, list[Header] | None]] = field(default_factory=list)
@@ -204,9 +195,6 @@ class TwinProcessor(StatefulProcessor):
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store.
 
         An event at which the twin raises becomes a dead letter, the others are applied.
-
-        Args:
-            saved: its saved state; None: there is none.
         """
         self._state.select(store)
         inputs = _unpacked(items)
@@ -322,14 +310,8 @@ class _RaisedError(Exception):
 
 @dataclass(slots=True)
 class _Inputs:
-    """The content of a batch for a store.
-
-    Args:
-        blocks: event batches; those that spans gave are behind those of the events topic.
-        partitions: partition of the events topic of each of its event batches.
-        reports: reports of other stores.
-        caught_up: what the last mark says; None: there is none.
-        spans: spans by record.
+    """The content of a batch for a store. `caught_up` is what the last mark says. Blocks that spans gave are behind
+    those of the events topic, which have the partitions.
     """
 
     blocks: list[EventBlock]

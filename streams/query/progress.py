@@ -80,9 +80,6 @@ def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]
     """Return the mean number of records per partition that are not yet read.
 
     Spark reports it too, except for a batch that it runs again after it was killed: for that it did not ask Kafka.
-
-    Args:
-        ends: returns the end offset of each partition of a topic; MqtwinError if Kafka does not answer.
     """
     unread = [
         max(0, end_offsets[number] - offset)
@@ -95,20 +92,8 @@ def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]
 
 
 class BatchLog(StreamingQueryListener):
-    """A listener that logs every batch with data, and sets events at the end of a batch and of the query.
-
-    Args:
-        on_batch: called with the figures of each batch with data, after they were logged.
-        resources: use of resources by the job's processes, for the figures; None: left out.
-        ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
-        guard: notified of every batch; None: no source is watched.
-        marks: notified of every batch; None: no marks are written.
-        status: notified of every batch and idle beat; None: no status file.
-        transactions: watch over open transactions; None: the job reads uncommitted records.
-        restarts: warnings of producers whose `seq` has started again; None: none are looked for.
-        snapshots: writer of snapshots, notified of every batch; None: there are none.
-        monotonic: monotonic clock, seconds.
-        wall: wall clock, seconds.
+    """A listener that logs every batch with data, and sets events at the end of a batch and of the query. What is None
+    is neither notified nor measured.
     """
 
     def __init__(
@@ -207,9 +192,6 @@ class BatchLog(StreamingQueryListener):
 
     def warn_if_slow(self, is_running: Callable[[], bool]) -> None:
         """Log a batch that runs for more than `SLOW_SECONDS`, and again after twice the time. To be called often.
-
-        Args:
-            is_running: returns True while a batch runs.
 
         Raises:
             ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect

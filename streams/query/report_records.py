@@ -85,10 +85,8 @@ _any_decoder = msgspec.json.Decoder(_AnyRecord)
 
 
 def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield (key, value) of the records for the reports of a source, in order.
-
-    Args:
-        limit: maximum bytes of a value; only a single report may exceed it.
+    """Yield (key, value) of the records for the reports of a source, in order. Only a single report may exceed `limit`
+    bytes.
     """
     for target, group in groupby(reports, key=lambda report: report.target):
         yield from _records(target, list(group), limit)
@@ -187,11 +185,6 @@ def unpack_reports(payload: bytes | memoryview) -> list[Report]:
 class ReadMarks:
     """Writer of marks to the shared stores of an estate.
 
-    Args:
-        estate: the estate.
-        kafka: client settings, ``bootstrap.servers`` among them.
-        topics: names of the topics.
-
     Attributes:
         stores: the shared stores, sorted.
     """
@@ -231,9 +224,7 @@ class ReadMarks:
 
 def has_read_all(report: BatchReport, topics: Topics) -> bool | None:
     """Return True if a batch has read all events that existed at its start; None where Spark did not ask for their end.
-
-    Args:
-        topics: names of the topics; that of reports does not count.
+    The topic of reports does not count.
     """
     ends, latest = report.end_offsets, report.latest_offsets
     names = [name for name in topics.read if name != topics.reports]

@@ -25,15 +25,8 @@ FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind
 
 
 class Item(msgspec.Struct, array_like=True, frozen=True):
-    """Output of the decode stage for a store.
-
-    Args:
-        store: name of the store; empty: dead letters, which have none.
-        partition: partition of the first event.
-        offset: offset of the first event.
-        index: number of the first event in its record.
-        kind: BLOCK, SPANS, REPORT, MARK or DEAD.
-        payload: content, as the kind says.
+    """Output of the decode stage for a store. Partition, offset and index are those of the first event; dead letters
+    have no store, "".
     """
 
     store: str
@@ -161,10 +154,6 @@ class Buckets:
     A key costs Spark about 0.3 ms of CPU a batch, however few rows it has: its rows become Arrow batches of their own,
     and so does its output. A bucket has no state: that of a store stays under the store's name, in the partition that
     Spark's hash gives it, and a bucket holds only stores of one partition, so no reader of a checkpoint knows of them.
-
-    Args:
-        stores: names of the estate's stores.
-        partitions: number of state partitions.
     """
 
     def __init__(self, stores: Iterable[str], partitions: int) -> None:

@@ -102,14 +102,9 @@ def open_session(
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> SparkSession:
-    """Start Spark, or return the session that already runs in this process.
-
-    Args:
-        master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
-        jars: Spark's Kafka connector and its dependencies (``deploy.java.jars``); empty if the cluster has them.
-        java: Java of the driver; None: the environment decides.
-        conf: settings of Spark; they override all others.
-        local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.
+    """Start Spark, or return the session that already runs in this process. Jars are Spark's Kafka connector and its
+    dependencies, none if the cluster has them. A master may stand in `conf`, which overrides all other settings;
+    without one it is all cores of this machine.
 
     Raises:
         UsageError: Spark does not start on this machine; the message is one line with the cause.
@@ -144,11 +139,7 @@ def open_session(
 
 
 def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
-    """Raise UsageError for Spark Connect, by `sc://` or by what a shell or a session of before has left behind.
-
-    Args:
-        master: Spark's master, if it is given.
-    """
+    """Raise UsageError for Spark Connect, by `sc://` or by what a shell or a session of before has left behind."""
     remotes = {
         "SPARK_REMOTE": os.environ.get("SPARK_REMOTE", ""),
         "SPARK_CONNECT_MODE_ENABLED": os.environ.get("SPARK_CONNECT_MODE_ENABLED", ""),

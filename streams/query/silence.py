@@ -38,13 +38,7 @@ Offsets = Mapping[int, int]  # offset of the next record, by partition
 
 @dataclass(slots=True)
 class _Source:
-    """A watched queue manager, in seconds of the monotonic clock.
-
-    Args:
-        limit_s: silence after which it is reported.
-        heard_at_s: time of its last event.
-        reported_at_s: time of the last report since then; None: not reported.
-    """
+    """A watched queue manager, in seconds of the monotonic clock, with the silence after which it is reported."""
 
     limit_s: float
     heard_at_s: float
@@ -59,12 +53,8 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Suspicion:
-    """Queue managers that are due, to be reported once the job has read the events topic up to `ends`.
-
-    Args:
-        names: the queue managers.
-        ends: end of the events topic when they became due.
-        time_s: wall time of that moment.
+    """Queue managers that are due, to be reported once the job has read the events topic up to `ends`. `time_s` is wall
+    time.
     """
 
     names: tuple[str, ...]
@@ -73,14 +63,8 @@ class _Suspicion:
 
 
 class SourceWatch:
-    """The times of the last event of each watched queue manager; `check` reports those that are silent.
-
-    Args:
-        limits: seconds of silence by queue manager.
-        ends: returns the end of each partition of the events topic; MqtwinError if Kafka does not answer.
-        report: called with the queue manager and the seconds for which it has been silent.
-        monotonic: monotonic clock, seconds.
-        wall: wall clock, seconds since 1970.
+    """The times of the last event of each watched queue manager; `check` reports those that are silent. `report` gets
+    the queue manager and its seconds of silence; `ends` raises MqtwinError if Kafka does not answer.
     """
 
     def __init__(
@@ -154,13 +138,7 @@ class SourceWatch:
 
 
 class SourceGuard:
-    """A thread with a `SourceWatch` over the sources of an estate, which writes heartbeats to Kafka.
-
-    Args:
-        estate: queue managers and their `silence_s`.
-        kafka: client settings, ``bootstrap.servers`` among them.
-        topics: names of the topics.
-    """
+    """A thread with a `SourceWatch` over the sources of an estate, which writes heartbeats to Kafka."""
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
         self._estate = estate

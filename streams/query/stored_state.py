@@ -49,13 +49,8 @@ def read_states(
     java: SparkJava | None = None,
     session: SparkSession | None = None,
 ) -> Iterator[StateRecord]:
-    """Yield the state record of each store after the last committed batch, by store.
-
-    Args:
-        estate: stores and queues, whose names and sizes are not in the checkpoint. Other stores are left out.
-        store: name of a single store to read; None: all.
-        java: see `streams.query.session.open_session`.
-        session: session to use; None: a temporary one.
+    """Yield the state record of each store after the last committed batch, by store. Names and sizes come from the
+    estate; stores that it lacks are left out. Without `session` a temporary one is used.
 
     Raises:
         UsageError: there is no such store.
@@ -98,10 +93,6 @@ def read_twins(
 
 def count_older(directory: Path, *, java: SparkJava | None = None, session: SparkSession | None = None) -> Counts:
     """Return the number of stores whose state is of an earlier format, and of all, after the last committed batch.
-
-    Args:
-        java: see `streams.query.session.open_session`.
-        session: session to use; None: a temporary one.
 
     Raises:
         MqtwinError: the state cannot be read, or is of a format that is not read.
@@ -186,12 +177,8 @@ def _restore(estate: Estate, name: str, header: bytes, pages: list[tuple[int, by
 def repartition(
     directory: Path, partitions: int, *, java: SparkJava | None = None, session: SparkSession | None = None
 ) -> int:
-    """Distribute the state of a checkpoint over another number of partitions, and return the number before.
-
-    Args:
-        partitions: their new number; that of the state changes nothing.
-        java: see `streams.query.session.open_session`.
-        session: session to use; None: a temporary one.
+    """Distribute the state of a checkpoint over another number of partitions, and return the number before. That of the
+    state changes nothing.
 
     Raises:
         UsageError: a job runs on it, it is damaged or of a format that is not read, or was never committed.

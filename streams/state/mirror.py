@@ -92,10 +92,6 @@ def map_shared(file: int, size: int) -> npt.NDArray[np.uint8]:
 
     The descriptor may be closed afterwards.
 
-    Args:
-        file: descriptor of the open file, which has at least `size` bytes.
-        size: bytes, at least 1.
-
     Raises:
         OSError: the file cannot be mapped; ENOMEM if the process has reached its limit of mappings.
     """
@@ -137,11 +133,7 @@ def mirror_root(blocks: Path) -> Path:
 
 
 def mirror_directory(root: Path, query: str, plan: str) -> Path:
-    """Return the directory of a query's mirrors.
-
-    Args:
-        root: see `mirror_root`.
-    """
+    """Return the directory of a query's mirrors."""
     return root / f"{quote(query, safe='')}-{boot_id()}-{plan[:12]}"
 
 
@@ -482,10 +474,8 @@ def _room(size: int) -> int:
 
 
 def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
-    """Return the offset for a growing array: its own if there is room, else the first gap, else the end.
-
-    Args:
-        size: new size in bytes.
+    """Return the offset for a growing array: its own if there is room, else the first gap, else the end. The size is in
+    bytes.
     """
     obstacles = [other for other in others if other.size]
     next_offset = min((other.offset for other in obstacles if other.offset >= extent.offset), default=1 << 62)

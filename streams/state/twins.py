@@ -52,11 +52,8 @@ class TwinSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Upper bounds of the cached twins of a process.
-
-    Args:
-        twins: their number; each has one memory mapping.
-        memory_bytes: arrays of twins without a mirror, in this process's own memory.
+    """Upper bounds of the cached twins of a process. Each twin has one memory mapping; `memory_bytes` is for arrays of
+    twins without a mirror.
     """
 
     twins: int
@@ -79,14 +76,7 @@ class SavedState:
 
 @dataclass(slots=True)
 class TwinLease:
-    """A twin checked out for one batch.
-
-    Args:
-        twin: twin of the store.
-        source: origin of the twin.
-        token: token of the batch, for the state store's header.
-        arrays: arrays of the twin.
-    """
+    """A twin checked out for one batch."""
 
     twin: Twin
     source: TwinSource
@@ -113,13 +103,8 @@ class _CachedTwin:
 
 
 class Twins:
-    """The twins of one query in this process.
-
-    Args:
-        estate: describes the stores.
-        directory: directory of the mirrors; None: arrays are in this process's memory only.
-        loss: for tests, the rate at which caches are lost.
-        bounds: bounds of the cache; None: those of this process.
+    """The twins of one query in this process. Without a directory, arrays are in this process's memory only; `loss` is
+    for tests.
     """
 
     def __init__(
@@ -139,12 +124,8 @@ class Twins:
         """Check out the twin of a store for one batch.
 
         The body applies the batch's events and writes pages and header, with the token of the lease, to the state
-        store. If it ends without an error the caches get that token, otherwise the twin is dropped.
-
-        Args:
-            batch: number of the batch, for `loss`.
-            saved_state: saved state of the state store; None if it has nothing of this store.
-            pages: reads all pages of the state store; called only if no cache is current.
+        store. If it ends without an error the caches get that token, otherwise the twin is dropped. Pages are read only
+        if no cache is current.
         """
         self._lose_caches(store, batch)
         claimed = self._claim(store)
@@ -164,11 +145,6 @@ class Twins:
         self, store: str, saved_state: SavedState | None, pages: Callable[[], Pages], claimed: Mirror | None
     ) -> tuple[TwinLease, Mirror | None]:
         """Open the twin from the first current source, and invalidate the mirror.
-
-        Args:
-            saved_state: saved state of the state store, if any.
-            pages: reads all pages of the state store.
-            claimed: the locked mirror; None if there is none for this process.
 
         Returns:
             The lease, and the mirror that holds the lock, if any.
