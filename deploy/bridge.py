@@ -338,11 +338,8 @@ def _rfc3339(seconds: float) -> str:
 
 
 def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> None:
-    """Send a request once. What follows the status of an answer is of use for the log only.
-
-    Raises:
-        RefusedError: the answer is final, such as 400.
-        UnavailableError: another try may help.
+    """Send a request once. What follows the status of an answer is of use for the log only. RefusedError: the answer is
+    final, such as 400. UnavailableError: another try may help.
     """
     try:
         answer = client.ask("POST", url, headers, content=body, max_bytes=_MAX_ANSWER_BYTES)
@@ -397,9 +394,7 @@ class Ended(NamedTuple):
 
 class Command:
     """A command that gets JSON on its standard input, of ``--exec``. No shell runs it; after `timeout_s` it is ended.
-
-    Raises:
-        UsageError: the command is empty, a quote is open, or there is no such program.
+    UsageError: the command is empty, a quote is open, or there is no such program.
     """
 
     def __init__(self, command: str, timeout_s: float) -> None:

@@ -118,11 +118,8 @@ def run_demo(
 ) -> Iterator[DemoRun]:
     """Run the demo and yield its results while broker and job are still running; then stop them. The output folder is
     made; what is another's there stays. `seconds` of wall time begin when the job is ready; without `console_port`
-    there is no page.
-
-    Raises:
-        UsageError: The output folder cannot be written.
-        MqtwinError: The broker, the job or the publishing fails.
+    there is no page. UsageError: The output folder cannot be written. MqtwinError: The broker, the job or the
+    publishing fails.
     """
     console = Console()
     results = OwnFolder(output)

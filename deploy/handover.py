@@ -111,11 +111,8 @@ class Runner:
         read_allowed(actions)
 
     def look(self) -> None:
-        """Look once: end what has expired, hand over what may be, measure what has come of it.
-
-        Raises:
-            UsageError: the site's list or a topic cannot be read.
-            MqtwinError: no Kafka answers.
+        """Look once: end what has expired, hand over what may be, measure what has come of it. UsageError: the site's
+        list or a topic cannot be read. MqtwinError: no Kafka answers.
         """
         acts = self._log.read()
         if self._unsaid is not None:

@@ -125,11 +125,8 @@ class LiveTwin:
         self._console = self._part("console", self._console_words, "console http", self._note_console)
 
     def run(self) -> None:
-        """Start the parts, print what happens, and stop them at Ctrl-C or SIGTERM.
-
-        Raises:
-            UsageError: A part was used wrongly.
-            MqtwinError: A part never worked.
+        """Start the parts, print what happens, and stop them at Ctrl-C or SIGTERM. UsageError: A part was used wrongly.
+        MqtwinError: A part never worked.
         """
         with stop_requests() as stop:
             try:

@@ -112,10 +112,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Run the command until it succeeds, is used wrongly or is asked to stop, and return its exit status.
-
-        Raises:
-            UsageError: It was used wrongly, and said why on a line that `on_line` got.
-            MqtwinError: There were too many failures in a row. The message is the last cause.
+        UsageError: It was used wrongly, and said why on a line that `on_line` got. MqtwinError: There were too many
+        failures in a row. The message is the last cause.
         """
         failures = 0
         while True:

@@ -67,11 +67,8 @@ class AskedOptions:
         )
 
     def ask(self, path: str, content: Mapping[str, Any] | None = None) -> bytes:
-        """Return the answer of the console. content: what is posted; None: it is only read.
-
-        Raises:
-            UsageError: an option is wrong, or the console refuses what is asked.
-            MqtwinError: it does not answer.
+        """Return the answer of the console. content: what is posted; None: it is only read. UsageError: an option is
+        wrong, or the console refuses what is asked. MqtwinError: it does not answer.
         """
         from streams.collecting.http import RequestError, check_url
 

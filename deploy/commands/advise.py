@@ -118,11 +118,8 @@ def advise(
 
 def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans: Sequence[Plan]) -> None:
     """Write the texts of each plan; the changed estate is read back and compared with the plan before it is written.
-    The folder is made if it is not there.
-
-    Raises:
-        UsageError: the folder cannot be written, a file of it is read, or the estate file describes the store in a form
-            that cannot be changed.
+    The folder is made if it is not there. UsageError: the folder cannot be written, a file of it is read, or the estate
+    file describes the store in a form that cannot be changed.
     """
     config = estate.stores[store]
     texts = {

@@ -218,10 +218,8 @@ def _check(estate: Estate, store: str) -> None:
 
 
 def plan_event(estate: Estate, store: str, content: Mapping[str, Any], now: int) -> bytes:
-    """Return a PLAN event as JSON. The content is that of the event: a plan, or its end.
-
-    Raises:
-        UsageError: no such store, the plan is wrong, or none of its windows is still ahead.
+    """Return a PLAN event as JSON. The content is that of the event: a plan, or its end. UsageError: no such store, the
+    plan is wrong, or none of its windows is still ahead.
     """
     _check(estate, store)
     try:

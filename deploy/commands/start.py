@@ -257,10 +257,8 @@ def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
 
 
 def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFile], list[UnknownFileError]]:
-    """Return the files that are no estate and are read, and the others; print what each is or seems to be.
-
-    Raises:
-        UsageError: none is read or of MQ, or one is missing.
+    """Return the files that are no estate and are read, and the others; print what each is or seems to be. UsageError:
+    none is read or of MQ, or one is missing.
     """
     files, unknown = list[SiteFile](), list[UnknownFileError]()
     for name in names:
@@ -290,10 +288,7 @@ def _record(
     """Write recording.arrow and missing.txt, and say what is in them.
 
     Return the recording, clocks that do not fit, and what is missing. Its own recording is used as it is, if no other
-    file has events. The lines are about what the data do not show of the estate.
-
-    Raises:
-        MqtwinError: no event was made.
+    file has events. The lines are about what the data do not show of the estate. MqtwinError: no event was made.
     """
     with_events = _with_events(files)
     if len(with_events) == 1 and is_same_file(with_events[0], folder.path / _RECORDING):
@@ -526,10 +521,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
     """Write estate.toml and missing.txt, say what is not known, and return the estate; None: it cannot be read.
 
     A file estate.toml that was changed stays, and is the estate; so does one of before where somebody did not answer.
-
-    Raises:
-        MqtwinError: There is no answer, and no estate of before.
-        UsageError: No store was found.
+    MqtwinError: There is no answer, and no estate of before. UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
     site_files, _ = _site_files(live.files, live.choices.feed_options())

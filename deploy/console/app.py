@@ -256,9 +256,7 @@ def _is_own_page(request: Request) -> bool:
 
 def _door(path: str, handler: _Handler, method: str = "GET") -> Route:
     """Return a route that lets only those pass who have the role that its row needs, and only pages of this server.
-
-    Raises:
-        LookupError: it has no row.
+    LookupError: it has no row.
     """
     needed = needed_role(path, method)
 

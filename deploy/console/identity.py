@@ -159,10 +159,8 @@ def checked_name(text: str) -> str:
 
 
 class Proxy(Identity):
-    """Names in headers of a proxy in front. They are believed from its addresses alone.
-
-    Raises:
-        UsageError: something is none of these, or everybody would be trusted.
+    """Names in headers of a proxy in front. They are believed from its addresses alone. UsageError: something is none
+    of these, or everybody would be trusted.
     """
 
     sign_in = "reload"

@@ -44,11 +44,7 @@ _EVENTS_READ_SECONDS = 0.5
 
 class TopicFeed:
     """One reader of the topics that folds them into a model. A context manager. With `waits` it begins later where no
-    Kafka answers at the start.
-
-    Raises:
-        UsageError: the user may not read a topic.
-        MqtwinError: no Kafka answers at the start.
+    Kafka answers at the start. UsageError: the user may not read a topic. MqtwinError: no Kafka answers at the start.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel, *, waits: bool = False) -> None:
@@ -123,11 +119,8 @@ class NoteTaker:
         self._unread: dict[str, list[Note]] = {}  # by alert: on their way to the topic, or back from it
 
     def take(self, content: Any) -> Note:
-        """Write the decoded body of POST /note, and return the note.
-
-        Raises:
-            UsageError: it is not a note, there is no such alert or action, or the alert has too many.
-            MqtwinError: it was not delivered.
+        """Write the decoded body of POST /note, and return the note. UsageError: it is not a note, there is no such
+        alert or action, or the alert has too many. MqtwinError: it was not delivered.
         """
         asked = converted(content, NoteRequest)
         now = as_text(round(time.time() * 1e6))

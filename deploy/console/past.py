@@ -149,10 +149,7 @@ class PastTwins(Past):
 
     def states(self, time_us: int, store: str | None) -> list[StateRecord]:
         """Return the state records as of a time, by store: exactly those of a replay up to it. Without a name, of all
-        that have had an event by then.
-
-        Raises:
-            UsageError: the store is not in the estate, or has had no event by then.
+        that have had an event by then. UsageError: the store is not in the estate, or has had no event by then.
         """
         timeline = self._timeline
         if store is not None:

@@ -122,11 +122,7 @@ class Site:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file.
-
-    Raises:
-        UsageError: the file cannot be read, or others may read it, or the token is short.
-    """
+    """Return the token in a file. UsageError: the file cannot be read, or others may read it, or the token is short."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
@@ -242,10 +238,8 @@ class ConsoleServer:
     """A console that is being served, from a thread of its own. A context manager. Without `answers` there is no what-
     if, without `past` only the present, without `take_note` and `desk` nothing is written. `tools` are served in the
     place of the page. With `sites`, consoles by the first part of their addresses, the page is about all of them.
-
-    Raises:
-        UsageError: the port is taken, or the TLS files cannot be used.
-        MqtwinError: the chart library cannot be fetched, or the server does not start.
+    UsageError: the port is taken, or the TLS files cannot be used. MqtwinError: the chart library cannot be fetched, or
+    the server does not start.
     """
 
     def __init__(

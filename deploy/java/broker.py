@@ -86,10 +86,8 @@ class Broker:
     """An embedded broker: a context manager, or :meth:`start` and :meth:`stop`. Without `data` the folder is a
     temporary one, which :meth:`stop` removes, but not after a failed start, for its log. The port is that of the last
     start on ``data``, or any free one. Java loads the archive of its classes, if there is one. Topics without a
-    retention of their own keep records without end.
-
-    Raises:
-        UsageError: ``data`` is in use by another broker or is not a broker's folder, or ``port`` is in use.
+    retention of their own keep records without end. UsageError: ``data`` is in use by another broker or is not a
+    broker's folder, or ``port`` is in use.
     """
 
     def __init__(
@@ -127,11 +125,8 @@ class Broker:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def start(self, timeout: float = START_SECONDS) -> Self:
-        """Start the broker and return when it answers an admin request, within ``timeout`` seconds.
-
-        Raises:
-            UsageError: See the class.
-            MqtwinError: There is no Java, jars cannot be fetched, the broker ended or did not answer in time.
+        """Start the broker and return when it answers an admin request, within ``timeout`` seconds. UsageError: See the
+        class. MqtwinError: There is no Java, jars cannot be fetched, the broker ended or did not answer in time.
         """
         if self.pid is not None:
             return self
@@ -313,11 +308,7 @@ _OURS = {".lock", "broker.log", "server.properties", "data"}
 
 
 def _bind(port: int, ports: contextlib.ExitStack) -> int:
-    """Bind a port until the stack closes, and return its number. 0 binds any free port.
-
-    Raises:
-        OSError: The port is in use.
-    """
+    """Bind a port until the stack closes, and return its number. 0 binds any free port. OSError: The port is in use."""
     if not port:
         return _bind_any(ports)
     listener = ports.enter_context(socket.socket())

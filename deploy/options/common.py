@@ -71,9 +71,7 @@ def words_of(options: DataclassInstance) -> tuple[str, ...]:
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
     """Return the ``key=value`` items of a repeated option. The last value of a key counts; a value may contain ``=``.
-
-    Raises:
-        UsageError: An item has no ``=`` or no key. The message does not repeat the item: it may be a secret.
+    UsageError: An item has no ``=`` or no key. The message does not repeat the item: it may be a secret.
     """
     pairs: dict[str, str] = {}
     for number, setting in enumerate(settings, 1):
@@ -87,11 +85,7 @@ def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of --listen; an IPv6 address stands in brackets.
-
-    Raises:
-        UsageError: `text` is not HOST:PORT.
-    """
+    """Return host and port of --listen; an IPv6 address stands in brackets. UsageError: `text` is not HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65536):
         raise UsageError(f"--listen {text}; expected: HOST:PORT, such as 127.0.0.1:9746")
@@ -99,10 +93,8 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def parse_time(option: str, text: str) -> int:
-    """Return the time of an option, such as --at, in microseconds since 1970.
-
-    Raises:
-        UsageError: `text` is not the time of an event.
+    """Return the time of an option, such as --at, in microseconds since 1970. UsageError: `text` is not the time of an
+    event.
     """
     try:
         return event_time(text)
@@ -113,11 +105,8 @@ def parse_time(option: str, text: str) -> int:
 @Parameter(name="*", group=KAFKA)
 @dataclass(frozen=True, kw_only=True)
 class KafkaOptions:
-    """Options of every command that connects to Kafka.
-
-    Raises:
-        UsageError: An address is not HOST:PORT, the prefix is not valid in topic names, a setting has no ``=``, or
-            the file of settings cannot be read.
+    """Options of every command that connects to Kafka. UsageError: An address is not HOST:PORT, the prefix is not valid
+    in topic names, a setting has no ``=``, or the file of settings cannot be read.
     """
 
     bootstrap_servers: Annotated[str, Parameter(help="Kafka addresses, HOST:PORT, separated by commas.")]

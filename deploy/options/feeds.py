@@ -36,11 +36,7 @@ Sampled = Annotated[
 @Parameter(name="*", group=FACTS)
 @dataclass(frozen=True, kw_only=True)
 class FeedChoices:
-    """Facts that the data of a feed lack.
-
-    Raises:
-        UsageError: a value is wrong.
-    """
+    """Facts that the data of a feed lack. UsageError: a value is wrong."""
 
     zone: Annotated[
         tuple[str, ...],
@@ -148,10 +144,7 @@ class SpanChoices:
 
     def complete(self, options: FeedOptions, *, has_counts: bool = False) -> FeedOptions:
         """Return the options of a feed with these. With `has_counts` statistics scale the spans, whatever their trace
-        state says.
-
-        Raises:
-            UsageError: a value is wrong, or --sampled scales them, too.
+        state says. UsageError: a value is wrong, or --sampled scales them, too.
         """
         lpars = parse_settings("--lpar", self.lpar)
         if has_counts:
@@ -204,10 +197,8 @@ class LiveSources:
 
     def collected(self, choices: FeedChoices, flows: str, *, has_kafka: bool) -> dict[str, tuple[str, ...]]:
         """Return by name the arguments of `mqtwin collect`, the source last. Queue managers of the choices are those to
-        ask, by --qmgr. Only a Kafka of the site may have topics.
-
-        Raises:
-            UsageError: A file is missing, a topic cannot be there, or a source is named twice.
+        ask, by --qmgr. Only a Kafka of the site may have topics. UsageError: A file is missing, a topic cannot be
+        there, or a source is named twice.
         """
         feeds = dict[str, tuple[str, ...]]()
         sampled = () if choices.sampled is None else (f"--sampled={choices.sampled}",)

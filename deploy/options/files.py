@@ -96,10 +96,7 @@ OutputOrHyphen = Annotated[
 
 def check_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Check the files that the arguments of a command name, before it runs. Arguments that are not given may be left
-    out.
-
-    Raises:
-        UsageError: An output is an input or another output, or cannot be a file or folder of that name.
+    out. UsageError: An output is an input or another output, or cannot be a file or folder of that name.
     """
     named = list(named_files(command, arguments))
     inputs = [own for own in named if not own.use.is_written]

@@ -101,9 +101,7 @@ def parse_traffic(text: str) -> Traffic:
 
 def parse_plans(items: Iterable[str], twin: Twin) -> tuple[Plan, ...]:
     """Return the planned work of a repeated --plan: parts of a plan, KEY=VALUE separated by commas, or an id.
-
-    Raises:
-        UsageError: a plan is wrong, or the store has none of that id.
+    UsageError: a plan is wrong, or the store has none of that id.
     """
     return tuple(_plan_of(text, twin) for text in items)
 

@@ -88,11 +88,7 @@ class MqwebOptions:
         complain: Callable[[str, str, str], None],
         say: Callable[[str], None] = lambda _: None,
     ) -> Mqweb:
-        """Return the client of queue managers.
-
-        Raises:
-            UsageError: an option is wrong.
-        """
+        """Return the client of queue managers. UsageError: an option is wrong."""
         from streams.collecting.mqweb import Mqweb
 
         return Mqweb(

@@ -31,10 +31,7 @@ class SizeOptions:
 
     def load_store(self, kind: type[Kind], *, holds_queues: bool = True) -> tuple[Estate, Kind] | None:
         """Return the estate and its store of that kind; None without --estate. An administration structure holds no
-        queues.
-
-        Raises:
-            UsageError: --estate or --store is missing, or the estate has no such store.
+        queues. UsageError: --estate or --store is missing, or the estate has no such store.
         """
         if self.estate is None:
             if self.store is not None:
@@ -60,10 +57,8 @@ class SizeOptions:
         return estate, config
 
     def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:
-        """Return the estate, the structure, and its size in bytes; None for what is unknown.
-
-        Raises:
-            UsageError: See `load_store`, or a required size is missing.
+        """Return the estate, the structure, and its size in bytes; None for what is unknown. UsageError: See
+        `load_store`, or a required size is missing.
         """
         size_bytes = None if size is None else parse_size_option("--size", size)
         loaded = self.load_store(Structure)
@@ -79,9 +74,7 @@ class SizeOptions:
 
 def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tuple[Mix, list[str]]:
     """Return the messages of a store with each queue at its MAXDEPTH, and warnings; nothing without `texts`.
-
-    Raises:
-        UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.
+    UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.
     """
     if not texts:
         return (), []
@@ -91,11 +84,7 @@ def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tup
 
 
 def parse_size_option(option: str, text: str) -> int:
-    """Return the value of an option in bytes.
-
-    Raises:
-        UsageError: `text` is not a size above 0.
-    """
+    """Return the value of an option in bytes. UsageError: `text` is not a size above 0."""
     try:
         size_bytes = parse_size(text)
     except ValueError:

@@ -63,10 +63,7 @@ def pasteable(commands: str) -> str:
 
 def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> Document:
     """Return the plan of a store of an estate, as `mqtwin size` makes it. Of a structure it may be the shared message
-    data set.
-
-    Raises:
-        UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.
+    data set. UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.
     """
     match config:
         case Structure(known_by_levels=False) if data_set:

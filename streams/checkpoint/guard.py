@@ -148,10 +148,8 @@ def check_offsets(
     tolerate: bool,
 ) -> list[Skip]:
     """Compare the offsets of a checkpoint with Kafka and return the records that the job will skip. Ids are those of
-    the last start, "" if unknown.
-
-    Raises:
-        UsageError: the job could not go on, or would count records twice or skip new ones; the message has a remedy.
+    the last start, "" if unknown. UsageError: the job could not go on, or would count records twice or skip new ones;
+    the message has a remedy.
     """
     if cluster and kafka.cluster and cluster != kafka.cluster:
         raise UsageError(

@@ -150,10 +150,7 @@ class CheckpointFiles(BatchLogs):
 
     def files_of(self, batch: int) -> Iterator[Path]:
         """Yield the files that a checkpoint at the end of a committed batch needs, without those of checksums.
-
-        Raises:
-            DamagedFileError: a file that names others is damaged.
-            OSError: it cannot be read.
+        DamagedFileError: a file that names others is damaged. OSError: it cannot be read.
         """
         yield from (self.directory / name for name in ("metadata", f"offsets/{batch}", f"commits/{batch}"))
         state = self.directory / "state" / "0"

@@ -72,11 +72,7 @@ class Stretch(NamedTuple):
 def note_estate(
     folder: Folder, estate: Estate, begin: EventOffsets, before: Sequence[EstateSince]
 ) -> tuple[EstateSince, ...]:
-    """Keep the estate of a job that starts, and return all that it has had.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Keep the estate of a job that starts, and return all that it has had. OSError: it cannot be written."""
     digest, data = save_estate(estate)
     name = f"{_ESTATES}/{digest}"
     if not folder.exists(name):
@@ -289,10 +285,7 @@ class Guard(ABC):
 
 class LocalGuard(Guard):
     """The guard of a checkpoint in a directory of this machine; its lock is held as long as its process lives. The
-    directory is created if it is missing.
-
-    Raises:
-        UsageError: it cannot be created or written, or another job runs on it.
+    directory is created if it is missing. UsageError: it cannot be created or written, or another job runs on it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -321,10 +314,8 @@ class LocalGuard(Guard):
 def check_belongs(
     location: str, manifest: Manifest | None, files: BatchLogs, topics: Topics, conf: Mapping[str, str]
 ) -> None:
-    """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark.
-
-    Raises:
-        UsageError: refused; the message has a remedy.
+    """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark. UsageError:
+    refused; the message has a remedy.
     """
     check_readable(location, manifest)
     check_ended(location, files)

@@ -62,13 +62,11 @@ def relocate(
     other_cluster: bool = False,
 ) -> Relocation:
     """Copy the checkpoint of a stopped job, and return what the copy has that the original has not. Without `home` the
-    job will find the copy at the target, which must not exist yet; topics without a new name keep theirs.
+    job will find the copy at the target, which must not exist yet; topics without a new name keep theirs. UsageError: a
+    job runs on it, it is damaged or of a format that is not read, or the copy cannot be written.
 
     Args:
         other_cluster: the topics are in another cluster, with the same records at the same offsets.
-
-    Raises:
-        UsageError: a job runs on it, it is damaged or of a format that is not read, or the copy cannot be written.
     """
     files, manifest = open_stopped(directory)
     location = str(directory)

@@ -72,10 +72,8 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class FileSystem:
-    """A directory in a file system of Hadoop. Its methods raise OSError with a message of one line.
-
-    Raises:
-        UsageError: the file system's classes are missing, or it does not answer in time.
+    """A directory in a file system of Hadoop. Its methods raise OSError with a message of one line. UsageError: the
+    file system's classes are missing, or it does not answer in time.
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:
@@ -193,10 +191,8 @@ def _call_within_patience(connect: Callable[[], Any], location: str, jvm: Any) -
 
 
 class RemoteGuard(Guard):
-    """The guard of a checkpoint in another file system: a lease, and the manifest.
-
-    Raises:
-        UsageError: it cannot be reached or written, its jars are missing, or another job runs on it.
+    """The guard of a checkpoint in another file system: a lease, and the manifest. UsageError: it cannot be reached or
+    written, its jars are missing, or another job runs on it.
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:

@@ -188,11 +188,8 @@ def collect(
     """Collect until `stop` or the end of the source; then publish what is held back and save the position.
 
     At a stop what is not whole yet is not given up: it is read again from the position. Without `position_file` the
-    source has no position; without `statistics` spans are taken as they are.
-
-    Raises:
-        UsageError: the position cannot be read or saved.
-        MqtwinError: Kafka does not take the events.
+    source has no position; without `statistics` spans are taken as they are. UsageError: the position cannot be read or
+    saved. MqtwinError: Kafka does not take the events.
     """
 
     def scaled(events: list[Event]) -> list[Event]:

@@ -101,14 +101,11 @@ class StandardInput(GrowingSource):
 
 
 class FollowedFile(GrowingSource):
-    """A file that grows.
+    """A file that grows. UsageError: there is no such file.
 
     Args:
         position: where to begin. The rest of a file that was replaced since then is read if it is in the same folder,
             and those that came between. `marks` has of each file a digest of the bytes before what was not read.
-
-    Raises:
-        UsageError: there is no such file.
     """
 
     def __init__(self, path: Path, feed: Feed, position: Position, complain: Callable[[str, str, str], None]) -> None:

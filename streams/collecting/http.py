@@ -164,10 +164,8 @@ class Requester:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], *, max_bytes: int, content: bytes | None = None
     ) -> Answer:
-        """Return the answer to a request. Beyond `max_bytes` of body the connection is closed.
-
-        Raises:
-            RequestError: no status came in time; the message does not name the address.
+        """Return the answer to a request. Beyond `max_bytes` of body the connection is closed. RequestError: no status
+        came in time; the message does not name the address.
         """
         self._network.ends_s = time.monotonic() + self._deadline_s
         try:
@@ -250,11 +248,7 @@ class HttpClient:
     _context: ssl.SSLContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Read the certificates.
-
-        Raises:
-            UsageError: options contradict each other, or a file cannot be read.
-        """
+        """Read the certificates. UsageError: options contradict each other, or a file cannot be read."""
         if (self.user is None) != (self.password_file is None):
             raise UsageError("--user and --password-file belong together; expected: both or none")
         if self.user is not None and self.token_file is not None:
@@ -277,11 +271,8 @@ class HttpClient:
         self.authorisation()
 
     def get(self, url: str, accept: str) -> tuple[bytes, str]:
-        """Return the body and content type of an answer.
-
-        Raises:
-            RequestError: no whole answer in time, a status other than 200, or more than MAX_BYTES.
-            UsageError: a file of secrets cannot be read.
+        """Return the body and content type of an answer. RequestError: no whole answer in time, a status other than
+        200, or more than MAX_BYTES. UsageError: a file of secrets cannot be read.
         """
         place = url.partition("?")[0]
         with self.requester(DEADLINE_S) as requester:
@@ -330,10 +321,8 @@ def bearer(path: Path) -> dict[str, str]:
 
 def check_url(text: str, login: str = "--user and --password-file", *, has_secret: bool = False) -> str:
     """Return an address. With `has_secret` a password or a token is sent there: by https, or within this machine.
-
-    Raises:
-        UsageError: it is neither http nor https, or has credentials, which a process list would show, or is http where
-            a secret would be sent in clear.
+    UsageError: it is neither http nor https, or has credentials, which a process list would show, or is http where a
+    secret would be sent in clear.
     """
     try:
         parts = urlsplit(text)

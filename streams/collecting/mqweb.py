@@ -153,7 +153,7 @@ class _About(NamedTuple):
 
 
 class Mqweb:
-    """Rounds of commands to queue managers.
+    """Rounds of commands to queue managers. UsageError: a name is none of MQ, or the login has no user.
 
     Args:
         qmgrs: names of the queue managers to ask. Other members of their groups, by the estate, are asked through them.
@@ -161,9 +161,6 @@ class Mqweb:
         gateway: gateway queue manager through which the server reaches the others; None: its own.
         clock: time, microseconds since 1970.
         say: called with what is worth a line and is no failure.
-
-    Raises:
-        UsageError: a name is none of MQ, or the login has no user.
     """
 
     def __init__(

@@ -64,10 +64,8 @@ class TooLargeError(Exception):
 
 class MqwebSession:
     """Session with a server. Nothing is sent between `open` and a request. `pace` is called before each request and
-    returns when it may be made; without `gateway` the server takes its own.
-
-    Raises:
-        UsageError: a login by token without user, or the gateway is no name.
+    returns when it may be made; without `gateway` the server takes its own. UsageError: a login by token without user,
+    or the gateway is no name.
     """
 
     def __init__(
@@ -111,10 +109,7 @@ class MqwebSession:
 
     def post(self, requester: Requester, qmgr: str, content: bytes) -> tuple[str, Answer]:
         """Return address and answer to a command, of status 200 or 400, by the newest version that there is.
-
-        Raises:
-            FailedRequestError: no answer, or another status.
-            TooLargeError: the answer is too large.
+        FailedRequestError: no answer, or another status. TooLargeError: the answer is too large.
         """
         url, answer = self._of_newest(requester, f"admin/action/qmgr/{_encoded(qmgr)}/mqsc", content)
         if len(answer.body) >= MAX_ANSWER_BYTES or answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:

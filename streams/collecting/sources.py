@@ -49,10 +49,8 @@ class Position(msgspec.Struct, kw_only=True):
 
 
 def load_position(path: Path, source: str) -> Position:
-    """Return the position in a file, or that of a new source if there is no file.
-
-    Raises:
-        UsageError: the file cannot be read, or belongs to another source.
+    """Return the position in a file, or that of a new source if there is no file. UsageError: the file cannot be read,
+    or belongs to another source.
     """
     try:
         position = msgspec.json.decode(path.read_bytes(), type=Position)
@@ -66,11 +64,8 @@ def load_position(path: Path, source: str) -> Position:
 
 
 def save_position(path: Path, position: Position) -> None:
-    """Replace the file.
-
-    Raises:
-        UsageError: it cannot be written.
-        MqtwinError: the disk is full, or the like, which may pass.
+    """Replace the file. UsageError: it cannot be written. MqtwinError: the disk is full, or the like, which may
+    pass.
     """
     try:
         replace_file(path, msgspec.json.encode(position) + b"\n")
@@ -85,10 +80,8 @@ def save_position(path: Path, position: Position) -> None:
 def locked_position(path: Path | None) -> Iterator[None]:
     """Lock a position file, so that no second collector publishes the same again. None: there is none.
 
-    The lock is on a file beside it, which stays: the position file itself is replaced again and again.
-
-    Raises:
-        UsageError: another process holds the lock, or the file beside it cannot be written.
+    The lock is on a file beside it, which stays: the position file itself is replaced again and again. UsageError:
+    another process holds the lock, or the file beside it cannot be written.
     """
     if path is None:
         yield

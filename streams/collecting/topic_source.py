@@ -24,10 +24,7 @@ _SETTINGS = {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "queued.
 
 class TopicSource(Source):
     """Records of a Kafka topic of someone else, from a position on. Partitions that the position lacks are read from
-    their beginning, or with `from_end` from their end.
-
-    Raises:
-        MqtwinError: no Kafka answers, or there is no such topic.
+    their beginning, or with `from_end` from their end. MqtwinError: no Kafka answers, or there is no such topic.
     """
 
     def __init__(

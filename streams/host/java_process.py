@@ -69,11 +69,7 @@ def _ignore_sigterm_after(inner: Callable[[], None]) -> Callable[[], None]:
 
 
 def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: Mapping[str, str]) -> JavaGateway:
-    """Start Spark's JVM and log its output.
-
-    Raises:
-        MqtwinError: it ended before it answered; the message has its last line.
-    """
+    """Start Spark's JVM and log its output. MqtwinError: it ended before it answered; the message has its last line."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 

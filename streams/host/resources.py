@@ -153,11 +153,7 @@ def _read_number(path: Path) -> int | None:
 
 
 def count_open_files(pid: int) -> int:
-    """Return the number of open descriptors of a process.
-
-    Raises:
-        psutil.Error: the process has ended.
-    """
+    """Return the number of open descriptors of a process. psutil.Error: the process has ended."""
     with contextlib.suppress(OSError):
         count = os.stat(f"/proc/{pid}/fd").st_size  # noqa: PTH116 -- the count itself since Linux 6.2, before that 0
         if count:

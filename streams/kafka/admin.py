@@ -86,16 +86,14 @@ def _silent_logger() -> logging.Logger:
 def prepare_topics(
     topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS, replication: int = -1
 ) -> Limits:
-    """Create missing topics, but for that of a collector, and return the limits of all.
+    """Create missing topics, but for that of a collector, and return the limits of all. UsageError: a right is missing,
+    or the topic of a collector; the message names it. MqtwinError: no broker answers, or it refuses; the message has a
+    remedy.
 
     Args:
         partitions: partitions of a new events topic; other topics have one. More partitions than stores are of no
             use, and adding partitions later moves stores to other partitions, which breaks their order.
         replication: replication of new topics; -1 is the broker's default.
-
-    Raises:
-        UsageError: a right is missing, or the topic of a collector; the message names it.
-        MqtwinError: no broker answers, or it refuses; the message has a remedy.
     """
     admin = admin_client(kafka)
     existing = existing_topics(admin, kafka, topics.rights)
@@ -129,12 +127,9 @@ def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], 
 
 
 def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
-    """Return the largest record that a topic takes, in bytes, for a producer.
-
-    Raises:
-        UsageError: the topic is missing and `create` is False, the user may not write there, or it is compacted and has
-            events.
-        MqtwinError: no broker answers, or it refuses.
+    """Return the largest record that a topic takes, in bytes, for a producer. UsageError: the topic is missing and
+    `create` is False, the user may not write there, or it is compacted and has events. MqtwinError: no broker answers,
+    or it refuses.
     """
     admin = admin_client(kafka)
     if not existing_topics(admin, kafka, {name: (WRITE,)}):
@@ -150,20 +145,16 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
 
 
 def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Return ``max.message.bytes`` by topic; Kafka's default if the user may not read it.
-
-    Raises:
-        MqtwinError: a topic does not exist, or no broker answers.
+    """Return ``max.message.bytes`` by topic; Kafka's default if the user may not read it. MqtwinError: a topic does not
+    exist, or no broker answers.
     """
     default = BROKER_DEFAULT_MAX_MESSAGE_BYTES
     return {name: int(_topic_settings(admin, name).get("max.message.bytes", default)) for name in names}
 
 
 def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the topics that do not exist. The required operations are those of `Topics.rights`.
-
-    Raises:
-        MqtwinError: no broker answers, or a right is missing.
+    """Return the topics that do not exist. The required operations are those of `Topics.rights`. MqtwinError: no broker
+    answers, or a right is missing.
     """
     existing = existing_topics(admin_client(kafka), kafka, required)
     return [name for name in required if name not in existing]
@@ -201,10 +192,8 @@ def list_offsets(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     seconds: float = TIMEOUT_SECONDS,
 ) -> dict[tuple[str, int], int]:
-    """Return an offset of each partition, by topic and number.
-
-    Raises:
-        KafkaException: no broker answers, it refuses, or a partition has no leader.
+    """Return an offset of each partition, by topic and number. KafkaException: no broker answers, it refuses, or a
+    partition has no leader.
     """
     asked = {TopicPartition(topic, number): offset for topic, numbers in partitions.items() for number in numbers}
     futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=seconds) if asked else {}
@@ -215,9 +204,7 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
     """Return the offset of the next record of each partition of a topic.
 
     A partition that was made a moment ago, or whose leader is changing, is tried again for ``VISIBLE_SECONDS``.
-
-    Raises:
-        MqtwinError: no broker answers, or a partition has no leader.
+    MqtwinError: no broker answers, or a partition has no leader.
     """
     partitions = {name: partitions_of(kafka, name)}
     try:  # with a new client each time: one that knows no leader may go on knowing none
@@ -241,10 +228,8 @@ def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
 
 def check_event_log(name: str, settings: Mapping[str, str]) -> None:
     """Check that a topic keeps each event until the job has read it; log a retention that may be too short. There are
-    no settings if the user may not read them.
-
-    Raises:
-        UsageError: it is compacted: of the events of a store only the last would stay.
+    no settings if the user may not read them. UsageError: it is compacted: of the events of a store only the last would
+    stay.
     """
     alter = f"kafka-configs.sh --alter --topic {name} --add-config"
     if "compact" in settings.get(_POLICY, ""):
@@ -324,11 +309,8 @@ def missing_right(operation: str, topic: str) -> UsageError:
 
 
 def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the topics among those required that exist, once the user's rights on them are checked.
-
-    Raises:
-        UsageError: a right is missing.
-        MqtwinError: no broker answers.
+    """Return the topics among those required that exist, once the user's rights on them are checked. UsageError: a
+    right is missing. MqtwinError: no broker answers.
     """
     existing = set()
     try:

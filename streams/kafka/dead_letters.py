@@ -55,11 +55,8 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LetterSender:
-    """A producer to the topic of dead letters.
-
-    Raises:
-        UsageError: the topic is missing, or the user may not write there.
-        MqtwinError: no broker answers.
+    """A producer to the topic of dead letters. UsageError: the topic is missing, or the user may not write there.
+    MqtwinError: no broker answers.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, create_topics: bool) -> None:

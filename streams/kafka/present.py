@@ -127,11 +127,8 @@ class Present(NamedTuple):
 
 
 def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store: str) -> Present:
-    """Return the present of a store.
-
-    Raises:
-        UsageError: the topics have no state record or no event of the store, or the user may not read them.
-        MqtwinError: no Kafka answers.
+    """Return the present of a store. UsageError: the topics have no state record or no event of the store, or the user
+    may not read them. MqtwinError: no Kafka answers.
     """
     state = read_last_states(kafka, topics).get(store)
     if state is None or state.time is None:
@@ -152,11 +149,8 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
 
 
 def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, StateRecord]:
-    """Return the last state record of each store; none where the topic does not exist.
-
-    Raises:
-        UsageError: the user may not read the topic.
-        MqtwinError: no Kafka answers.
+    """Return the last state record of each store; none where the topic does not exist. UsageError: the user may not
+    read the topic. MqtwinError: no Kafka answers.
     """
     latest = Latest(topics)
     for record in read_to_end(kafka, topics.state):

@@ -332,15 +332,12 @@ def publish(
 ) -> PublishResult:
     """Publish a recording and return when all of it is delivered. Without `pace` all is sent at once. With
     `by_partition` an NDJSON or Arrow record has the events of all stores of a partition, and no key; else those of one
-    store, its key.
+    store, its key. UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user
+    may not write there. MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not
+    delivered.
 
     Args:
         path: path of the recording; "-": events in lines from standard input, each published as it comes.
-
-    Raises:
-        UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user may not
-            write there.
-        MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not delivered.
     """
     pace = pace or Pace()
     chunks = open_lines(cast("BufferedReader", sys.stdin.buffer)) if str(path) == "-" else open_recording(path)

@@ -116,10 +116,8 @@ class WholeRecording(_RecordingFile):
 
 
 class GrowingRecording(_RecordingFile):
-    """A recording that can be read while it grows, and continued after it ended.
-
-    Raises:
-        UsageError: there is a recording that cannot be continued; it is not changed.
+    """A recording that can be read while it grows, and continued after it ended. UsageError: there is a recording that
+    cannot be continued; it is not changed.
     """
 
     def __init__(self, path: Path, topic: str, topic_id: str) -> None:
@@ -276,16 +274,13 @@ def record(
 
     Only records of committed transactions are read, in each partition up to the first transaction that is still open.
     Those that the job leaves out, as Spark cannot read their own time, are left out here and counted as lost.
+    UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may not
+    read the topic. MqtwinError: no Kafka answers, there is no such topic, or no room; the records before it are kept.
 
     Args:
         path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
             `follow` it is continued, which is not possible for `.arrow`.
         follow: read on beyond the present end of the topic, until `stop`.
-
-    Raises:
-        UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may
-            not read the topic.
-        MqtwinError: no Kafka answers, there is no such topic, or no room; the records before it are kept.
     """
     result = RecordResult()
     path = Path(path)
@@ -307,11 +302,7 @@ def record(
 
 def record_until(path: Path, time_us: int, reader: EventReader, decoder: Decoder) -> None:
     """Record the events that are needed for a time, by time: see `streams.kafka.topic_reader`. Some later events are in
-    the recording, too.
-
-    Raises:
-        UsageError: the path cannot be written.
-        MqtwinError: Kafka does not answer.
+    the recording, too. UsageError: the path cannot be written. MqtwinError: Kafka does not answer.
     """
     target = WholeRecording(path)
     with target:

@@ -88,10 +88,8 @@ def redact(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_kafka_file(path: Path) -> dict[str, str]:
-    """Return the client settings of a properties file, with a reference in place of each secret.
-
-    Raises:
-        UsageError: see `read_properties`.
+    """Return the client settings of a properties file, with a reference in place of each secret. UsageError: see
+    `read_properties`.
     """
     properties = {key: value for key, value in read_properties(path).items() if not _is_ours(key)}
     settings = {
@@ -107,10 +105,7 @@ def foreign_settings(path: Path) -> list[str]:
     """Return what is passed over in a properties file, name and line: of other clients, or what mqtwin sets itself.
 
     Files that are handed out for copying have names of schema registries, serializers and consumers. Kafka's own client
-    passes over what it does not know, and so gets them.
-
-    Raises:
-        UsageError: see `read_properties`.
+    passes over what it does not know, and so gets them. UsageError: see `read_properties`.
     """
     lines = _lines_of_properties(path)
     foreign = [key for key in lines if _is_ours(key) or _is_unknown(key.removeprefix("kafka."))]
@@ -141,9 +136,7 @@ def _is_unknown(name: str) -> bool:
 
 def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings as options of Spark's Kafka source and sink: prefix ``kafka.``, names of Java's client.
-
-    Raises:
-        UsageError: a user name has no mechanism that takes one, or JAAS cannot hold a password from a file.
+    UsageError: a user name has no mechanism that takes one, or JAAS cannot hold a password from a file.
     """
     java = {key.removeprefix("kafka.").removeprefix(FOR_JAVA): value for key, value in settings.items()}
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
@@ -163,10 +156,8 @@ def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the connection settings for confluent-kafka, with librdkafka's names.
-
-    Raises:
-        UsageError: librdkafka cannot use a credential: a reference cannot be resolved, or a key store is not PEM.
+    """Return the connection settings for confluent-kafka, with librdkafka's names. UsageError: librdkafka cannot use a
+    credential: a reference cannot be resolved, or a key store is not PEM.
     """
     java = {key.removeprefix("kafka."): value for key, value in settings.items()}
     java = {key: value if key.startswith("config.") else resolve_references(value) for key, value in java.items()}
@@ -214,11 +205,8 @@ def _unquoted(text: str) -> str:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the properties of a file in UTF-8, parsed as Java does; the last line of a key counts.
-
-    Raises:
-        UsageError: the file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of
-            the file.
+    """Return the properties of a file in UTF-8, parsed as Java does; the last line of a key counts. UsageError: the
+    file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of the file.
     """
     return {
         _unescaped(parts["key"], path, number): _unescaped(parts["value"], path, number)
@@ -247,11 +235,7 @@ def _properties(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def reference(path: Path, key: str) -> str:
-    """Return the reference to the value of a key in a properties file.
-
-    Raises:
-        UsageError: a reference cannot hold the path.
-    """
+    """Return the reference to the value of a key in a properties file. UsageError: a reference cannot hold the path."""
     absolute = str(path.absolute())
     if re.search(r"[:}$,]", absolute):
         raise UsageError(f"{absolute}: expected: the path of a properties file without any of : }} $ ,")
@@ -259,10 +243,8 @@ def reference(path: Path, key: str) -> str:
 
 
 def resolve_references(text: str) -> str:
-    """Return the text with each ``${file:PATH:KEY}`` replaced from its properties file.
-
-    Raises:
-        UsageError: the file cannot be read, or has no such key.
+    """Return the text with each ``${file:PATH:KEY}`` replaced from its properties file. UsageError: the file cannot be
+    read, or has no such key.
     """
 
     def look_up(match: re.Match[str]) -> str:

@@ -61,7 +61,8 @@ _log = structlog.get_logger("mqtwin.topics")
 
 
 class TopicReader:
-    """A reader of several topics, as far as the broker still holds them. A context manager.
+    """A reader of several topics, as far as the broker still holds them. A context manager. UsageError: a setting is
+    wrong, or the user may not read a topic. MqtwinError: no Kafka answers at the start, or it refuses a topic.
 
     Args:
         topics: name -> how many of its latest records to begin with, by partition; None: all of them, 0: none. A topic
@@ -69,10 +70,6 @@ class TopicReader:
 
     Attributes:
         missing: the topics that do not exist yet, in the order of `topics`.
-
-    Raises:
-        UsageError: a setting is wrong, or the user may not read a topic.
-        MqtwinError: no Kafka answers at the start, or it refuses a topic.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Mapping[str, int | None]) -> None:
@@ -95,11 +92,8 @@ class TopicReader:
         return not self._unread
 
     def read(self, timeout: float) -> list[TopicRecord]:
-        """Return the records that arrive within `timeout` seconds, in the order of each partition.
-
-        Raises:
-            UsageError: the user may not read a topic.
-            MqtwinError: the broker refuses a topic.
+        """Return the records that arrive within `timeout` seconds, in the order of each partition. UsageError: the user
+        may not read a topic. MqtwinError: the broker refuses a topic.
         """
         if self.missing and time.monotonic() >= self._next_try_s:
             self._next_try_s = time.monotonic() + _RETRY_SECONDS
@@ -165,11 +159,8 @@ class TopicReader:
 
 
 def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
-    """Yield the records that a topic has now, in the order of each partition; none where it does not exist.
-
-    Raises:
-        UsageError: the user may not read it.
-        MqtwinError: no Kafka answers, or it refuses the topic.
+    """Yield the records that a topic has now, in the order of each partition; none where it does not exist. UsageError:
+    the user may not read it. MqtwinError: no Kafka answers, or it refuses the topic.
     """
     with TopicReader(kafka, {topic: None}) as reader:
         while not reader.missing and not reader.is_caught_up:
@@ -188,15 +179,12 @@ def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> 
 
 class EventReader:
     """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first. Unless
-    `follow`, it ends where the topic ends now.
+    `follow`, it ends where the topic ends now. UsageError: a setting is wrong, or the user may not read the topic.
+    MqtwinError: no Kafka answers, or there is no such topic.
 
     Attributes:
         ranges: offset of the first record of each partition, and the one after its last record, as of now.
         left_out: records of the last `read` that the job leaves out.
-
-    Raises:
-        UsageError: a setting is wrong, or the user may not read the topic.
-        MqtwinError: no Kafka answers, or there is no such topic.
     """
 
     def __init__(
@@ -226,9 +214,7 @@ class EventReader:
     ) -> None:
         """Start reading. Partitions that `offsets` lacks are read from their beginning. `until` has the first offset
         that is not read of each partition, none of one that is not read at all; None: they are read to their ends.
-
-        Raises:
-            UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
+        UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
         """
         offsets = offsets or {}
         for number, offset in offsets.items():
@@ -327,10 +313,8 @@ def _texts(headers: Any) -> dict[str, str]:
 
 class AlertReader:
     """A reader of the alerts topic. A context manager; it survives restarts of the broker, and waits for the topic. It
-    begins with the alerts that the topic holds already, or with new ones.
-
-    Raises:
-        MqtwinError: no Kafka answers at the start, or it refuses the topic.
+    begins with the alerts that the topic holds already, or with new ones. MqtwinError: no Kafka answers at the start,
+    or it refuses the topic.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, from_beginning: bool = False) -> None:

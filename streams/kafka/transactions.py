@@ -74,9 +74,7 @@ class TransactionWatch:
 
     def look(self) -> HeldRecords:
         """Return what is held back, as of at most `LOOK_SECONDS` ago, and warn of transactions open for long.
-
-        Raises:
-            MqtwinError: Kafka does not answer.
+        MqtwinError: Kafka does not answer.
         """
         now_s = self._monotonic()
         if now_s - self._looked_s < LOOK_SECONDS:

@@ -55,10 +55,7 @@ def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
 
 def measure_mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
     """Return the larger of the mean sizes, in bytes, of the oldest and of the newest values; None without records.
-
-    Raises:
-        KafkaException: a broker does not answer, or refuses.
-        MqtwinError: the same.
+    KafkaException: a broker does not answer, or refuses. MqtwinError: the same.
     """
     last_error = LastError()
     ours = {"group.id": _GROUP, "fetch.message.max.bytes": SAMPLE_FETCH_BYTES, "enable.partition.eof": True}

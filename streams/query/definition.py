@@ -111,12 +111,7 @@ def start_query(
     limits: Limits,
     explain_failure: Callable[[BaseException], str],
 ) -> StreamingQuery:
-    """Start the query.
-
-    Raises:
-        UsageError: a setting is wrong.
-        MqtwinError: Spark does not start the query.
-    """
+    """Start the query. UsageError: a setting is wrong. MqtwinError: Spark does not start the query."""
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 

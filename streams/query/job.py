@@ -69,10 +69,7 @@ _log = structlog.get_logger("mqtwin.stream")
 
 def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
     """Run the job until SIGTERM or SIGINT, which let the running batch finish, or until it is done (`available_now`).
-
-    Raises:
-        UsageError: a setting is wrong.
-        MqtwinError: the query failed; the message is the cause on one line.
+    UsageError: a setting is wrong. MqtwinError: the query failed; the message is the cause on one line.
     """
     with stop_requests() as stop:
         job = start_job(settings, on_batch=on_batch)
@@ -93,11 +90,8 @@ def start_job(
     session: SparkSession | None = None,
     on_batch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Job:
-    """Prepare topics, Spark and executors, and start the query.
-
-    Raises:
-        UsageError: a setting is wrong.
-        MqtwinError: Kafka does not answer, or an executor lacks something.
+    """Prepare topics, Spark and executors, and start the query. UsageError: a setting is wrong. MqtwinError: Kafka does
+    not answer, or an executor lacks something.
     """
     for_spark(settings.client)  # wrong settings are reported before anything is started
     if session is None:
@@ -268,10 +262,8 @@ class Job:
         self._explain_failure = explain_failure
 
     def wait(self, stop: threading.Event | None = None) -> None:
-        """Wait for the end of the query or, once `stop` is set, for the end of the running batch.
-
-        Raises:
-            MqtwinError: the query failed; the message is the cause on one line.
+        """Wait for the end of the query or, once `stop` is set, for the end of the running batch. MqtwinError: the
+        query failed; the message is the cause on one line.
         """
         from py4j.protocol import Py4JError
 

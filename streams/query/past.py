@@ -78,11 +78,8 @@ class JobPast:
 
     def states(self, time_us: int, store: str | None = None) -> dict[str, StateRecord]:
         """Return the state records as of a time, by store, sorted: those of a replay of all events up to it. Without a
-        name, of all that have had an event by then.
-
-        Raises:
-            UsageError: neither a snapshot nor the topic reaches back so far, or the store has had no event by then.
-            MqtwinError: no Kafka answers, or a snapshot cannot be read.
+        name, of all that have had an event by then. UsageError: neither a snapshot nor the topic reaches back so far,
+        or the store has had no event by then. MqtwinError: no Kafka answers, or a snapshot cannot be read.
         """
         is_shared = store is not None and self.estate.stores[store].kind in SHARED_KINDS
         own = None if is_shared else store  # others report to a shared store
@@ -100,11 +97,7 @@ class JobPast:
 
     def timeline(self, begin_us: int, end_us: int, folder: Path) -> Timeline:
         """Return every moment of a period, the events of which are kept in a folder. Some events after its end may be
-        in it, too.
-
-        Raises:
-            UsageError: as for `states`; there is no event in it.
-            MqtwinError: as for `states`.
+        in it, too. UsageError: as for `states`; there is no event in it. MqtwinError: as for `states`.
         """
         recording = folder / f"{self.topics.events}.ndjson.zst"
         beginning, stretches, twins = self._open(begin_us, None)
@@ -123,11 +116,8 @@ class JobPast:
     def begins(self) -> list[int]:
         """Return the event times at which a replay can begin, microseconds since 1970, ascending; none: it cannot.
 
-        Those of changes of the estate are among them.
-
-        Raises:
-            UsageError: the user may not read the topic.
-            MqtwinError: no Kafka answers, or there is no such topic.
+        Those of changes of the estate are among them. UsageError: the user may not read the topic. MqtwinError: no
+        Kafka answers, or there is no such topic.
         """
         with self._open_reader() as reader:
             times = [beginning.time for beginning in self._beginnings(reader)]
@@ -141,10 +131,7 @@ class JobPast:
 
     def last_stretch(self) -> tuple[Player, EventOffsets]:
         """Return a player of today's estate that has played the topic's part of earlier ones, and where it continues.
-
-        Raises:
-            UsageError: the user may not read the topic.
-            MqtwinError: no Kafka answers, or there is no such topic.
+        UsageError: the user may not read the topic. MqtwinError: no Kafka answers, or there is no such topic.
         """
         with self._open_reader() as reader:
             first = {number: begin for number, (begin, _) in reader.ranges.items()}
@@ -229,9 +216,7 @@ class JobPast:
 
     def _open(self, time_us: int, store: str | None) -> tuple[Beginning, list[Stretch], Mapping[str, Twin]]:
         """Return the last beginning that has no event later than a time, the stretches from there on, and its twins.
-
-        Raises:
-            UsageError: there is none.
+        UsageError: there is none.
         """
         with self._open_reader() as reader:
             beginnings = self._beginnings(reader)

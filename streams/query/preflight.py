@@ -34,11 +34,9 @@ _EXPECTED = "expected: a folder that the driver and all executors share, or hdfs
 
 def check_executors(session: SparkSession, checkpoint: str | None = None) -> dict[str, Path]:
     """Check every executor and return their local directories, by host and process id of the Python daemon. They must
-    read and write the checkpoint, if it is given.
-
-    Raises:
-        UsageError: an executor does not see the checkpoint; the message names its host.
-        MqtwinError: an executor lacks something, or has other versions than the driver; the message has the cause.
+    read and write the checkpoint, if it is given. UsageError: an executor does not see the checkpoint; the message
+    names its host. MqtwinError: an executor lacks something, or has other versions than the driver; the message has the
+    cause.
     """
     is_cluster = not is_local(session.sparkContext.master or "")
     directory = local_directory(checkpoint) if checkpoint is not None and is_cluster else None

@@ -249,10 +249,8 @@ class TwinProcessor(StatefulProcessor):
             inputs.blocks[number] = without(block, own)
 
     def _apply(self, store: str, inputs: _Inputs, saved: SavedState | None, output: Output) -> None:
-        """Apply the inputs to the twin of a store, and write the changed pages to the state store.
-
-        Raises:
-            _RaisedError: the twin raised at an event; nothing was written.
+        """Apply the inputs to the twin of a store, and write the changed pages to the state store. _RaisedError: the
+        twin raised at an event; nothing was written.
         """
         blocks, reports, caught_up = inputs.blocks, inputs.reports, inputs.caught_up
         started = time.perf_counter_ns()

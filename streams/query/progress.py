@@ -192,10 +192,8 @@ class BatchLog(StreamingQueryListener):
 
     def warn_if_slow(self, is_running: Callable[[], bool]) -> None:
         """Log a batch that runs for more than `SLOW_SECONDS`, and again after twice the time. To be called often.
-
-        Raises:
-            ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect
-                again by it, and stand still until it is where it was; new ones do not.
+        ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect
+        again by it, and stand still until it is where it was; new ones do not.
         """
         wall_s = self._wall()
         self._latest_s = max(self._latest_s, wall_s)

@@ -134,11 +134,8 @@ def _check_shared(name: str, estate: Estate) -> None:
 
 
 def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
-    """Return the reports of a record, in its order.
-
-    Raises:
-        ReportError: the record is not JSON or not of the schema, its ticks do not increase, or a store is not in the
-            estate or not of the right kind.
+    """Return the reports of a record, in its order. ReportError: the record is not JSON or not of the schema, its ticks
+    do not increase, or a store is not in the estate or not of the right kind.
     """
     try:
         record = _decoder.decode(value or b"")
@@ -196,10 +193,8 @@ class ReadMarks:
         self._last_mark: bool | None = None
 
     def tell(self, *, caught_up: bool) -> None:
-        """Write whether all events that existed have been read, unless the last marks say the same.
-
-        Raises:
-            MqtwinError: Kafka does not take the records.
+        """Write whether all events that existed have been read, unless the last marks say the same. MqtwinError: Kafka
+        does not take the records.
         """
         if not self.stores or caught_up == self._last_mark:
             return

@@ -183,10 +183,8 @@ class Buckets:
         return self._keys[task % self._partitions][0]
 
     def check(self, key: str, partition: int) -> None:
-        """Check that a bucket came to the partition that has the state of its stores.
-
-        Raises:
-            MqtwinError: it did not; its stores would begin anew.
+        """Check that a bucket came to the partition that has the state of its stores. MqtwinError: it did not; its
+        stores would begin anew.
         """
         if self.partition_of(key) != partition:
             raise MqtwinError(

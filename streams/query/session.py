@@ -104,11 +104,8 @@ def open_session(
 ) -> SparkSession:
     """Start Spark, or return the session that already runs in this process. Jars are Spark's Kafka connector and its
     dependencies, none if the cluster has them. A master may stand in `conf`, which overrides all other settings;
-    without one it is all cores of this machine.
-
-    Raises:
-        UsageError: Spark does not start on this machine; the message is one line with the cause.
-        MqtwinError: Spark does not start on a cluster, or its Java ended before it answered.
+    without one it is all cores of this machine. UsageError: Spark does not start on this machine; the message is one
+    line with the cause. MqtwinError: Spark does not start on a cluster, or its Java ended before it answered.
     """
     check_classic(master, conf or {})
     java = java or SparkJava()
@@ -158,11 +155,8 @@ def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
 def check_master(master: str) -> None:
     """Connect to the master of a standalone cluster or of Kubernetes; other masters are left to Spark.
 
-    Spark itself takes a minute to fail and does not name the cause.
-
-    Raises:
-        UsageError: the address is malformed.
-        MqtwinError: no connection is accepted; the message has the cause.
+    Spark itself takes a minute to fail and does not name the cause. UsageError: the address is malformed. MqtwinError:
+    no connection is accepted; the message has the cause.
     """
     match = re.fullmatch(r"(spark|k8s)://(?:https?://)?([^/]+)/?.*", master)
     if match is None:
@@ -238,13 +232,11 @@ def _own_interrupt_handler() -> Iterator[None]:
 
 
 def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, str]]:
-    """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`.
+    """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`. OSError: a directory
+    cannot be created.
 
     Returns:
         The directories, and environment variables for Java.
-
-    Raises:
-        OSError: a directory cannot be created.
     """
     temporary = ScratchDirectory.claim(temporary_base())
     scratch, environment = [temporary], {}

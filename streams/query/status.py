@@ -48,11 +48,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
 
 class StatusFile:
-    """The writer of a status file.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """The writer of a status file. UsageError: the file cannot be written."""
 
     def __init__(self, path: Path, trigger: str = "0 seconds", *, wall: Callable[[], float] = time.time) -> None:
         self._path = path

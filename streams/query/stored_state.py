@@ -50,11 +50,8 @@ def read_states(
     session: SparkSession | None = None,
 ) -> Iterator[StateRecord]:
     """Yield the state record of each store after the last committed batch, by store. Names and sizes come from the
-    estate; stores that it lacks are left out. Without `session` a temporary one is used.
-
-    Raises:
-        UsageError: there is no such store.
-        MqtwinError: the state cannot be read, or does not fit the estate.
+    estate; stores that it lacks are left out. Without `session` a temporary one is used. UsageError: there is no such
+    store. MqtwinError: the state cannot be read, or does not fit the estate.
     """
     with _session(java, session) as own:
         for twin in _read_twins(own, directory, estate, store):
@@ -93,9 +90,7 @@ def read_twins(
 
 def count_older(directory: Path, *, java: SparkJava | None = None, session: SparkSession | None = None) -> Counts:
     """Return the number of stores whose state is of an earlier format, and of all, after the last committed batch.
-
-    Raises:
-        MqtwinError: the state cannot be read, or is of a format that is not read.
+    MqtwinError: the state cannot be read, or is of a format that is not read.
     """
     older = stores = 0
     with _session(java, session) as own, _reading(directory):
@@ -178,11 +173,8 @@ def repartition(
     directory: Path, partitions: int, *, java: SparkJava | None = None, session: SparkSession | None = None
 ) -> int:
     """Distribute the state of a checkpoint over another number of partitions, and return the number before. That of the
-    state changes nothing.
-
-    Raises:
-        UsageError: a job runs on it, it is damaged or of a format that is not read, or was never committed.
-        MqtwinError: Spark fails; the checkpoint is as it was, or the same command continues.
+    state changes nothing. UsageError: a job runs on it, it is damaged or of a format that is not read, or was never
+    committed. MqtwinError: Spark fails; the checkpoint is as it was, or the same command continues.
     """
     open_stopped(directory)
     guard = LocalGuard(directory)

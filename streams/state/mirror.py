@@ -90,10 +90,8 @@ class _Mapping:
 def map_shared(file: int, size: int) -> npt.NDArray[np.uint8]:
     """Map the first `size` bytes of a file, writable and shared, and return them as an array.
 
-    The descriptor may be closed afterwards.
-
-    Raises:
-        OSError: the file cannot be mapped; ENOMEM if the process has reached its limit of mappings.
+    The descriptor may be closed afterwards. OSError: the file cannot be mapped; ENOMEM if the process has reached its
+    limit of mappings.
     """
     address = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
     if address == _FAILED:
@@ -119,10 +117,8 @@ def block_directory() -> Path:
 def mirror_root(blocks: Path) -> Path:
     """Return this user's directory of mirrors beside an executor's `block_directory`; create it if it is missing.
 
-    Spark removes the block directory with the executor. The directory above it outlives a restart of the job.
-
-    Raises:
-        OSError: it cannot be created, or belongs to another user.
+    Spark removes the block directory with the executor. The directory above it outlives a restart of the job. OSError:
+    it cannot be created, or belongs to another user.
     """
     root = base_of(blocks.parent) / f"mqtwin-mirror-{os.getuid()}"
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -220,9 +216,7 @@ class Mirror:
     @classmethod
     def claim(cls, path: Path) -> Mirror | None:
         """Lock the mirror in a file, created if it is missing, until `release`; None if another process has the lock.
-
-        Raises:
-            OSError: the file cannot be created or opened; see `NO_ROOM`.
+        OSError: the file cannot be created or opened; see `NO_ROOM`.
         """
         while True:
             file = _open(path)
@@ -310,10 +304,8 @@ class Mirror:
         self._file = file
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
-        """Return arrays of these sizes: the content of the file, or zeros if it is new.
-
-        Raises:
-            AttachError: the file holds other arrays, or cannot be mapped.
+        """Return arrays of these sizes: the content of the file, or zeros if it is new. AttachError: the file holds
+        other arrays, or cannot be mapped.
         """
         if self.is_shared and os.fstat(self._file).st_size:
             self._attach(sizes)
