@@ -47,16 +47,23 @@ class _Problem(msgspec.Struct):
 @Parameter(name="*", group=CONSOLE)
 @dataclass(frozen=True, kw_only=True)
 class AskedOptions:
-    """The console that is asked, and who asks: it verifies that, the command line cannot."""
+    """The console that is asked, and who asks: it verifies that, the command line cannot.
 
-    url: Annotated[str, Parameter(help="Base URL of the console, as its users reach it.")]
-    user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
-    password_file: Annotated[SecretFile | None, Parameter(help="File with the password in its first line.")] = None
-    token_file: Annotated[SecretFile | None, Parameter(help="File with a bearer token in its first line.")] = None
-    allow_http: Annotated[
-        bool, Parameter(help="Send a password or a token by http, too, in clear to another machine.", negative="")
-    ] = False
-    ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
+    Args:
+        url: Base URL of the console, as its users reach it.
+        user: User, for basic authentication.
+        password_file: File with the password in its first line.
+        token_file: File with a bearer token in its first line.
+        allow_http: Send a password or a token by http, too, in clear to another machine.
+        ca_file: Certificates (PEM) that sign the server's.
+    """
+
+    url: str
+    user: str | None = None
+    password_file: SecretFile | None = None
+    token_file: SecretFile | None = None
+    allow_http: Flag = False
+    ca_file: InputFile | None = None
 
     def client(self) -> HttpClient:
         """Return the client. UsageError: options contradict each other, or a file cannot be read."""

@@ -107,18 +107,18 @@ def parse_time(option: str, text: str) -> int:
 class KafkaOptions:
     """Options of every command that connects to Kafka. UsageError: An address is not HOST:PORT, the prefix is not valid
     in topic names, a setting has no ``=``, or the file of settings cannot be read.
+
+    Args:
+        bootstrap_servers: Kafka addresses, HOST:PORT, separated by commas.
+        topic_prefix: Prefix of all topic names.
+        kafka: Kafka client setting, KEY=VALUE; may be repeated.
+        kafka_file: Properties file with Kafka client settings, for secrets; --kafka overrides it.
     """
 
-    bootstrap_servers: Annotated[str, Parameter(help="Kafka addresses, HOST:PORT, separated by commas.")]
-    topic_prefix: Annotated[str, Parameter(help="Prefix of all topic names.")] = "mqtwin"
-    kafka: Annotated[
-        tuple[str, ...],
-        Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
-    ] = ()
-    kafka_file: Annotated[
-        SecretFile | None,
-        Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
-    ] = None
+    bootstrap_servers: str
+    topic_prefix: str = "mqtwin"
+    kafka: Repeated = ()
+    kafka_file: SecretFile | None = None
 
     def __post_init__(self) -> None:
         for address in self.bootstrap_servers.split(","):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from cyclopts import Parameter
 
+from deploy.options.common import Flag
 from deploy.options.files import EstateFile
 from deploy.show.terminal import command_line, print_warnings
 from twin.errors import UsageError
@@ -21,13 +22,17 @@ Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """The store of a plan, and the format of the output."""
+    """The store of a plan, and the format of the output.
 
-    estate: Annotated[EstateFile | None, Parameter(help="Estate file (TOML): sizes, ratios, versions of a store.")] = (
-        None
-    )
-    store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
-    json: Annotated[bool, Parameter(help="Print JSON instead of text.", negative="")] = False
+    Args:
+        estate: Estate file (TOML): sizes, ratios, versions of a store.
+        store: Store in the estate, such as QSG1/APP1 or QM01/PS04.
+        json: Print JSON instead of text.
+    """
+
+    estate: EstateFile | None = None
+    store: str | None = None
+    json: Flag = False
 
     def load_store(self, kind: type[Kind], *, holds_queues: bool = True) -> tuple[Estate, Kind] | None:
         """Return the estate and its store of that kind; None without --estate. An administration structure holds no
