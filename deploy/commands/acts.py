@@ -23,9 +23,8 @@ from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile, SecretFile
 from deploy.show.acts import ActView, request_document
 from deploy.show.terminal import emit
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import until_stopped
 from streams.kafka.notes import ActLog
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
@@ -149,14 +148,7 @@ def list_(*, asked: AskedOptions, json_: Flag = False) -> None:
 
 
 @acts.command
-def approve(
-    id_: _Id,
-    hash_: _Hash,
-    /,
-    *,
-    asked: AskedOptions,
-    json_: Flag = False,
-) -> None:
+def approve(id_: _Id, hash_: _Hash, /, *, asked: AskedOptions, json_: Flag = False) -> None:
     """Approve a request of somebody else, under the name that the console verifies.
 
     Args:
@@ -169,14 +161,7 @@ def approve(
 
 
 @acts.command
-def withdraw(
-    id_: _Id,
-    hash_: _Hash,
-    /,
-    *,
-    asked: AskedOptions,
-    json_: Flag = False,
-) -> None:
+def withdraw(id_: _Id, hash_: _Hash, /, *, asked: AskedOptions, json_: Flag = False) -> None:
     """Withdraw a request that was not handed over yet.
 
     Args:
@@ -238,19 +223,16 @@ def run(
     """
     configure_logging()
     command = Command(exec, COMMAND_S)
-    log = ActLog(kafka.client(), Topics(kafka.topic_prefix))
+    log = ActLog(kafka.client(), kafka.topics)
     runner = Runner(log, command, open_estate(estate), Path(actions), (name or platform.node() or "runner")[:50])
-    try:
-        with raise_on_stop():
-            if once:
-                runner.look()
-                return
-            _log.info("waiting for approved requests", reads=Topics(kafka.topic_prefix).acts)
-            while True:
-                _look(runner)
-                time.sleep(_LOOK_S)
-    except StopRequestedError:
-        pass  # a signal is the usual end
+    with until_stopped():
+        if once:
+            runner.look()
+            return
+        _log.info("waiting for approved requests", reads=kafka.topics.acts)
+        while True:
+            _look(runner)
+            time.sleep(_LOOK_S)
 
 
 def _look(runner: Runner) -> None:

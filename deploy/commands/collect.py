@@ -118,9 +118,8 @@ def _run(
     from streams.collecting.collect import collect as run
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
-    from streams.kafka.topics import Topics
 
-    intake, printer, topics = feed.intake, ComplaintPrinter(), Topics(kafka.topic_prefix)
+    intake, printer, topics = feed.intake, ComplaintPrinter(), kafka.topics
     with (
         stop_requests() as stop,
         Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,

@@ -19,8 +19,7 @@ from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SignInOptions,
 from deploy.options.files import InputFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
-from streams.host.signals import StopRequestedError, raise_on_stop
-from streams.kafka.topics import Topics
+from streams.host.signals import until_stopped
 from streams.log import configure_logging
 from streams.query.status import stopped_text
 from twin.errors import UsageError
@@ -81,7 +80,7 @@ def console(
         from deploy.console.live import NoteTaker
 
         model, past = follow_job(kafka, source, parts)
-        notes = NoteTaker(kafka.client(), Topics(kafka.topic_prefix), model)
+        notes = NoteTaker(kafka.client(), kafka.topics, model)
         desk = None if actions is None or past is None else open_desk(kafka, past, actions)
         return ConsoleServer(model, address, past, past, notes.take, desk=desk)
 
@@ -91,16 +90,13 @@ def console(
 def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> None:
     """Serve the page until Ctrl-C or SIGTERM."""
     configure_logging()
-    try:
-        with raise_on_stop(), ExitStack() as parts:
-            server = parts.enter_context(open_server(parts))
-            print(f"console {server.address}", flush=True)
-            print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if opens:
-                webbrowser.open(server.address)
-            server.wait()
-    except StopRequestedError:
-        pass  # a signal is the usual end
+    with until_stopped(), ExitStack() as parts:
+        server = parts.enter_context(open_server(parts))
+        print(f"console {server.address}", flush=True)
+        print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+        if opens:
+            webbrowser.open(server.address)
+        server.wait()
 
 
 def _follow_site(site: SiteSource, parts: ExitStack) -> Site:
@@ -108,9 +104,7 @@ def _follow_site(site: SiteSource, parts: ExitStack) -> Site:
     from deploy.console.live import NoteTaker
 
     model, past = follow_job(site.kafka, SourceOptions(estate=site.estate), parts, waits=True)
-    return Site(
-        model=model, past=past, take_note=NoteTaker(site.kafka.client(), Topics(site.kafka.topic_prefix), model).take
-    )
+    return Site(model=model, past=past, take_note=NoteTaker(site.kafka.client(), site.kafka.topics, model).take)
 
 
 def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
@@ -129,7 +123,7 @@ def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
     from deploy.console.acts import ActDesk
     from streams.kafka.notes import ActLog
 
-    return ActDesk(ActLog(kafka.client(), Topics(kafka.topic_prefix)), past, actions)
+    return ActDesk(ActLog(kafka.client(), kafka.topics), past, actions)
 
 
 def follow_job(
@@ -142,7 +136,7 @@ def follow_job(
     from deploy.java.class_archives import find_spark_java
     from streams.query.past import JobPast
 
-    topics, client, status_file = Topics(kafka.topic_prefix), kafka.client(), source.status_file
+    topics, client, status_file = kafka.topics, kafka.client(), source.status_file
     loaded_estate = None if source.estate is None else load_estate(source.estate)
     model = ConsoleModel(
         topics,

@@ -26,7 +26,7 @@ from deploy.options.common import MAX_SECONDS, Flag
 from deploy.options.files import OutputFolder
 from deploy.show.document import Items, Table, Text
 from deploy.show.terminal import command_line, show
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import StopRequestedError, raise_on_stop, until_stopped
 
 if TYPE_CHECKING:  # they need Kafka and Spark, which a recorded night does not
     from deploy.console.recorded import Story
@@ -80,25 +80,22 @@ def _show_recorded(port: int | None, *, opens: bool) -> int:
     from deploy.console.recorded import read_story, serve_page
 
     story = read_story()
-    try:
-        with raise_on_stop(), nullcontext("") if port is None else serve_page(port) as address:
-            if not address:
-                _tell(story, pause=lambda _: None)
-                _show_all(story)
-                return 0
-            print(f"console {address}", flush=True)
-            print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if opens:
-                webbrowser.open(address)
-            terminal = _terminal()
-            if terminal is None:
-                _tell(story, pause=lambda seconds: time.sleep(max(0.0, seconds)))
-                _show_all(story)
-                threading.Event().wait()
-            else:
-                _tell_with_keys(story, terminal)
-    except StopRequestedError:
-        pass
+    with until_stopped(), nullcontext("") if port is None else serve_page(port) as address:
+        if not address:
+            _tell(story, pause=lambda _: None)
+            _show_all(story)
+            return 0
+        print(f"console {address}", flush=True)
+        print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+        if opens:
+            webbrowser.open(address)
+        terminal = _terminal()
+        if terminal is None:
+            _tell(story, pause=lambda seconds: time.sleep(max(0.0, seconds)))
+            _show_all(story)
+            threading.Event().wait()
+        else:
+            _tell_with_keys(story, terminal)
     return 0
 
 

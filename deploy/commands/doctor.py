@@ -137,7 +137,6 @@ def examine() -> list[Finding]:
 def reach_kafka(kafka: KafkaOptions) -> list[Finding]:
     """Return the steps of the way to Kafka, those of an address up to the first that fails. UsageError."""
     from streams.kafka.probe import probe
-    from streams.kafka.topics import Topics
 
     return [
         Finding(
@@ -146,7 +145,7 @@ def reach_kafka(kafka: KafkaOptions) -> list[Finding]:
             step.detail,
             f"expected: {step.expected}" if step.expected else "",
         )
-        for step in probe(kafka.client(), Topics(kafka.topic_prefix).rights)
+        for step in probe(kafka.client(), kafka.topics.rights)
     ]
 
 

@@ -17,7 +17,6 @@ from deploy.show.progress import show_progress
 from deploy.show.terminal import emit, print_line, print_warnings, printable
 from streams.kafka.present import read_last_states
 from streams.kafka.publish import PublishResult, Record, Sender
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.errors import UsageError
 from twin.estate import Estate, EstateError
@@ -176,7 +175,7 @@ def list_(*, estate: EstateFile, kafka: KafkaOptions, store: str | None = None, 
         _check(loaded_estate, store)
     plans = [
         StorePlan(store=name, work=work)
-        for name, state in sorted(read_last_states(kafka.client(), Topics(kafka.topic_prefix)).items())
+        for name, state in sorted(read_last_states(kafka.client(), kafka.topics).items())
         if store in (None, name)
         for work in state.plans or ()
     ]
@@ -235,7 +234,7 @@ def plan_event(estate: Estate, store: str, content: Mapping[str, Any], now: int)
 def _send(estate: Estate, kafka: KafkaOptions, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     """Write PLAN events to the events topic. UsageError: a plan is wrong, or the user may not write."""
     configure_logging(level="warning")
-    now, topics = time.time_ns() // 1000, Topics(kafka.topic_prefix)
+    now, topics = time.time_ns() // 1000, kafka.topics
     records = [Record(store.encode(), plan_event(estate, store, content, now), JSON, 1) for store, content in planned]
     with Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=False) as sender:
         for record in records:

@@ -17,7 +17,6 @@ from deploy.options.files import EstateFile, InputFolder
 from deploy.show.summaries import print_usage
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.guard import open_stopped
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.past import JobPast
 from streams.query.stored_state import read_states
@@ -90,7 +89,7 @@ def _past(
     configure_logging(level="critical")
     past = JobPast(
         kafka=kafka.client(),
-        topics=Topics(kafka.topic_prefix),
+        topics=kafka.topics,
         estate=estate,
         checkpoint=checkpoint,
         java=find_spark_java(),

@@ -26,6 +26,7 @@ from twin.units import event_time, zone_of
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from streams.kafka.topics import Topics
     from twin.estate import Estate
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -144,6 +145,13 @@ class KafkaOptions:
         providers = [source["config.providers"] for source in sources if "config.providers" in source]
         return {**from_file, **from_options} | ({"config.providers": ",".join(providers)} if providers else {})
 
+    @property
+    def topics(self) -> Topics:
+        """The names of the topics."""
+        from streams.kafka.topics import Topics
+
+        return Topics(self.topic_prefix)
+
     def client(self) -> dict[str, str]:
         """Return all client settings: the address, and those of `settings`."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.settings()}
@@ -163,10 +171,9 @@ class KafkaOptions:
 def record_events(kafka: KafkaOptions, folder: Path) -> Path:
     """Record the events topic up to its present end in a file of a folder; return its path."""
     from streams.kafka.record import record
-    from streams.kafka.topics import Topics
 
     path = folder / "events.ndjson.zst"
-    record(path, kafka.client(), Topics(kafka.topic_prefix))
+    record(path, kafka.client(), kafka.topics)
     return path
 
 

@@ -59,11 +59,10 @@ def open_twin(store: str, estate: Estate, source: MomentSource) -> Twin:
 
 def _of_topics(store: str, estate: Estate, kafka: KafkaOptions) -> Twin:
     from streams.kafka.present import read_present
-    from streams.kafka.topics import Topics
     from streams.log import configure_logging
 
     configure_logging(level="warning")
-    present = read_present(kafka.client(), Topics(kafka.topic_prefix), estate, store)
+    present = read_present(kafka.client(), kafka.topics, estate, store)
     if present.lost:
         print_warnings(
             [f"{store}: the topic has {present.lost:,} of its events no more; it holds what its state record says"]
