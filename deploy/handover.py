@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -40,6 +40,9 @@ from twin.records import (
 )
 from twin.records.acts import AHEAD_US, MAX_TEXT, Language, ResultStatus
 from twin.units import as_microseconds, as_text
+
+if TYPE_CHECKING:
+    from streams.kafka.notes import ActLog
 
 COMMAND_S = 600.0  # after which a command is ended, and its result unknown
 REFUSED = 10  # exit status by which a command says that nothing has run
@@ -71,19 +74,6 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
     after: Expectation
 
 
-class Log(Protocol):
-    """The topics that are read and written, as of `streams.kafka.notes.ActLog`."""
-
-    def read(self) -> Acts:
-        """Return the requests."""
-
-    def write(self, record: ActRecord) -> Acts:
-        """Write a record, and return the requests. MqtwinError: it changes nothing, or was not delivered."""
-
-    def present(self) -> tuple[dict[str, StateRecord], dict[str, AlertRecord]]:
-        """Return the last states and the alerts."""
-
-
 class Runner:
     """Hands over what is approved. The site's list of actions is read at each look; what a process of the same name
     left behind is unknown at once.
@@ -94,7 +84,7 @@ class Runner:
 
     def __init__(
         self,
-        log: Log,
+        log: ActLog,
         command: Command,
         estate: Estate,
         actions: Path,

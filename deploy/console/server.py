@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 import uvicorn
@@ -25,12 +25,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
-from deploy.console.app import Answer, ConsoleState, Desk, Tools, new_app
+from deploy.console.app import Answer, ConsoleState, Tools, new_app
 from deploy.console.identity import Identity, Proxy
 from deploy.console.model import ConsoleModel, PageModel
 from deploy.console.past import Past
 from twin.errors import MqtwinError, UsageError
 from twin.outputs import read_secret
+
+if TYPE_CHECKING:
+    from deploy.console.acts import ActDesk
 
 _MIN_TOKEN_CHARACTERS = 16
 _START_SECONDS = 20.0
@@ -251,7 +254,7 @@ class ConsoleServer:
         take_note: Answer | None = None,
         tools: Tools | None = None,
         sites: Mapping[str, Site] | None = None,
-        desk: Desk | None = None,
+        desk: ActDesk | None = None,
     ) -> None:
         new_state = partial(
             ConsoleState,
