@@ -237,8 +237,6 @@ class AlertmanagerBridge:
 
 
 class _Peer:
-    """An Alertmanager."""
-
     def __init__(self, url: str, bridge: AlertmanagerBridge, headers: dict[str, str]) -> None:
         self.url = url
         self.headers = headers

@@ -165,7 +165,6 @@ def _activity(console: Console, text: str) -> Iterator[None]:
 
 
 def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> str:
-    """Serve the page until `parts` is closed, and return its address."""
     kafka, topics = {"bootstrap.servers": servers}, Topics()
     model = ConsoleModel(topics)
     parts.enter_context(TopicFeed(kafka, topics, model))
@@ -245,7 +244,6 @@ def _applied(states: Mapping[str, StructureState]) -> int:
 
 
 def _played_s(states: Mapping[str, StructureState], outcome: Outcome) -> float:
-    """Return the seconds of event time that the slowest store has applied."""
     times = [datetime.fromisoformat(state.time).timestamp() * 1e6 for state in states.values() if state.time]
     return max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)
 

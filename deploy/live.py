@@ -310,7 +310,6 @@ class _Part:
             self._ended.set()
 
     def _take(self, line: str) -> None:
-        """Take a line that the part writes."""
         if self._log is not None:
             self._log.handle(makeLogRecord({"msg": line}))
         if self._up in line:

@@ -90,7 +90,6 @@ def _cleaned(content: Any, limit: int) -> Any:
 
 
 def _lists(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
-    """Return the lists that are not empty, by the names of their fields."""
     lists = []
     for name, value in content.items():
         if isinstance(value, list) and value:

@@ -702,7 +702,6 @@ def _known(value: _Item | UnsetType) -> _Item | None:
 
 
 def _changes(asked: WhatIfQuestion | AdviseQuestion) -> dict[str, Any]:
-    """Return the body of a question of the page."""
     content: dict[str, Any] = {
         "store": asked.store,
         "time": None if asked.time is None else seconds_of(asked.time),

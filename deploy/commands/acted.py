@@ -64,7 +64,6 @@ def judge(
 def _note(
     kafka: KafkaOptions, alert: str, kind: str, who: str | None, *, action: str | None = None, text: str = ""
 ) -> None:
-    """Write a note and print it."""
     configure_logging(level="warning")
     topics, client = kafka.topics, kafka.client()
     now = as_text(round(time.time() * 1e6))

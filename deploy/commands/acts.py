@@ -38,8 +38,6 @@ _MAX_BYTES = 4 << 20  # of an answer
 
 
 class _Problem(msgspec.Struct):
-    """The answer to a request that is refused."""
-
     detail: str = ""
 
 

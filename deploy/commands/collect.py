@@ -113,7 +113,6 @@ def _run(
     *,
     create_topics: bool,
 ) -> None:
-    """Collect until the end, and print what was collected."""
     from streams.collecting.collect import EventWriter
     from streams.collecting.collect import collect as run
     from streams.kafka.dead_letters import LetterSender

@@ -156,7 +156,6 @@ def _show_all(story: Story) -> None:
 
 
 def _show_advice(story: Story) -> None:
-    """Print what would have helped, as the night has it."""
     name, advice = next(iter(story.advice.items()))
     show(Text(""), Text(f"What would have helped {name.partition('|')[0]}. {advice.note}"))
     plans = [f"{plan.title}: {'; '.join(step.text for step in plan.steps)}" for plan in advice.plans]
@@ -165,7 +164,6 @@ def _show_advice(story: Story) -> None:
 
 
 def _show_your_own() -> None:
-    """Print the commands for a site's own files and queue managers."""
     print("\nTo try next:")
     for text, command in _YOUR_OWN:
         print(f"\n  # {text}\n  {command}")
@@ -173,7 +171,6 @@ def _show_your_own() -> None:
 
 
 def _run_live(output: Path, *, keep: bool, no_console: bool, seconds: float, seed: int) -> int:
-    """Run broker and job, and report."""
     from deploy.demo import run_demo
 
     passed = None
@@ -204,7 +201,6 @@ def _report(run: DemoRun) -> bool:
 
 
 def _program() -> str:
-    """Return how this program was called."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return command_line((sys.executable, "-m", "deploy"))

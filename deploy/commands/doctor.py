@@ -177,7 +177,6 @@ def _system() -> Finding:
 
 
 def _packages() -> Finding:
-    """Check the versions of all packages that mqtwin requires."""
     remedy = "pip install -c constraints.txt -e '.[stream]' (make test and make demo do that)"
     try:
         requirements = [Requirement(text) for text in importlib.metadata.requires("mqtwin") or ()]
@@ -283,7 +282,6 @@ def _limit(number: int | None) -> str:
 
 
 def _disk() -> Finding:
-    """Check the free space for jars and temporary data."""
     cache = cache_dir()
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
     if not os.access(existing, os.W_OK | os.X_OK):

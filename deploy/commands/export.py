@@ -97,7 +97,6 @@ def export(
 
 
 def _take(records: Iterable[TopicRecord], latest: Latest, news: NewsLog) -> None:
-    """Take what was read, and note what is known now."""
     for record in records:
         latest.apply(record)
     latest.forget_cleared()

@@ -70,7 +70,6 @@ def report_of_job(kafka: KafkaOptions, estate: Estate, since: str | None, until:
 
 
 def _published(kafka: KafkaOptions) -> list[AlertRecord]:
-    """Return the alert records that the topic has."""
     from streams.kafka.topic_reader import AlertReader
 
     alerts: list[AlertRecord] = []

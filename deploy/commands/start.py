@@ -160,7 +160,6 @@ class _Read(NamedTuple):
 
 
 def _answer(read: _Read, timeline: Timeline | None, zone: str) -> Answer:
-    """Return the answer."""
     stores, others = list[StoreAnswer](), 0
     if timeline is not None:
         ZONE.set(timeline.estate.site.clock)
@@ -278,7 +277,6 @@ def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFi
 
 
 def _with_events(files: Iterable[SiteFile]) -> list[Path]:
-    """Return the paths of the files that show what stores hold."""
     return [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
 
 
@@ -369,8 +367,6 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
 
 
 class _Live(NamedTuple):
-    """A live twin as the command line describes it."""
-
     url: str  # several with commas
     files: tuple[str, ...]
     output: Path
@@ -424,7 +420,6 @@ def _ask_once(live: _Live) -> int | None:
 
 
 def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool) -> int | None:
-    """Run the live twin until Ctrl-C or SIGTERM."""
     from deploy.live import POSITION, LiveFeed, LiveSettings, LiveTwin, TimedLines, free_address
 
     began_s, say = time.monotonic(), TimedLines()

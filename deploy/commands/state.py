@@ -67,7 +67,6 @@ def state(
 
 
 def _last(checkpoint: Path, estate: Estate, store: str | None) -> Iterator[StateRecord]:
-    """Return the state records after the last committed batch."""
     files, manifest = open_stopped(checkpoint)
     if not files.commits:
         raise UsageError(f"{checkpoint} has no committed batch; expected: one that a job has written events into")
@@ -82,7 +81,6 @@ def _last(checkpoint: Path, estate: Estate, store: str | None) -> Iterator[State
 def _past(
     time: str, kafka: KafkaOptions, estate: Estate, checkpoint: Path | None, store: str | None
 ) -> Iterable[StateRecord]:
-    """Return the state records as of a time."""
     time_us = parse_time("--at", time)
     if checkpoint is not None:
         open_stopped(checkpoint)

@@ -435,7 +435,6 @@ async def _state(request: Request) -> Response:
 
 
 async def _from_past(request: Request, read: Callable[[Past], Response]) -> Response:
-    """Return what is read from the past, or why there is nothing."""
     past = _console(request).past
     if past is None:
         return _no_past()
@@ -452,7 +451,6 @@ def _no_past() -> Response:
 
 
 async def _question(request: Request) -> Response:
-    """Answer a what-if or a request for advice."""
     answers = _console(request).answers
     if answers is None:
         return _problem(404, "this console answers no questions; expected: mqtwin console --estate FILE")
@@ -515,7 +513,6 @@ def _no_desk() -> Response:
 
 
 async def _asked(request: Request, answer: Answer) -> Response:
-    """Return the answer to a question with a body, or why there is none."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return _problem(415, "expected: content-type application/json")
     try:
@@ -550,7 +547,6 @@ async def _body(request: Request) -> bytes:
 
 
 async def _answered(answer: Answer, content: object) -> Response:
-    """Return the answer to a question, or why there is none."""
     try:
         return _json(await run_in_threadpool(answer, content))
     except MqtwinError as error:

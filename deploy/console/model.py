@@ -404,7 +404,6 @@ class ConsoleModel(PageModel):
         self._sum_up(entry.incident.store)
 
     def _take_out(self, incident_id: str) -> None:
-        """Remove the entry of an incident, if it has one."""
         entry = self._incidents.pop(incident_id, None)
         if entry is not None:
             own = self._incidents_of[entry.incident.store]
@@ -413,7 +412,6 @@ class ConsoleModel(PageModel):
                 del self._incidents_of[entry.incident.store]
 
     def _forget_alert(self) -> None:
-        """Forget the oldest cleared alert, or the oldest of all."""
         cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.record.is_open)
         oldest = next(cleared, next(iter(self._alerts)))
         alert = self._alerts.pop(oldest)
@@ -422,7 +420,6 @@ class ConsoleModel(PageModel):
         self._hide_alert(alert)
 
     def _sum_up(self, store: str) -> None:
-        """Make the summary of a store anew, if it has one."""
         if store in self._states:
             self._stores[store] = self._summary(store, self._states[store])
             self._version += 1
@@ -589,7 +586,6 @@ class ConsoleModel(PageModel):
 
 
 def _labels(resources: Sequence[str]) -> str:
-    """Return resources in words."""
     return ", ".join(Resource.parse(resource).label for resource in resources)
 
 
@@ -606,7 +602,6 @@ def _severity(incident: Incident, root: AlertRecord) -> str:
 
 
 def _with_texts(resource: ResourceUsage) -> dict[str, object]:
-    """Return a usage with its words."""
     texts = {"usage": resource.text, "in_use": resource.share_text, "amount": resource.amount_text}
     if resource.can_grow:
         texts["maximum_label"] = resource.maximum_label

@@ -187,7 +187,6 @@ class PastTwins(Past):
         return twin
 
     def _sample_after(self, time: int) -> int:
-        """Return the first moment from a time on, microseconds."""
         return next((own for own in self._timeline.times if own >= time), self._timeline.times[-1])
 
     def _folded(self, time: int, *, everything: bool) -> ConsoleModel:

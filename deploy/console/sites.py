@@ -26,8 +26,6 @@ class _Usage(msgspec.Struct, frozen=True):
 
 
 class _Summary(msgspec.Struct, frozen=True):
-    """The summary of a store, as far as the page shows it."""
-
     store: str
     kind: str
     severity: str

@@ -79,7 +79,6 @@ def _digest(*parts: str) -> str:
 
 
 def _jars(content: Content) -> Iterable[Path]:
-    """Return the jars on the class path of a program."""
     if content == "java":
         return ()
     if content == "broker":

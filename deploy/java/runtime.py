@@ -82,7 +82,6 @@ def find_java() -> Java:
 
 
 def _all_javas() -> Iterator[Java]:
-    """Yield every Java of this machine in the order of preference."""
     seen: set[Path] = set()
     for home, origin in _candidates():
         resolved = home.resolve()

@@ -164,7 +164,6 @@ def _fields_of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Ma
 
 
 def _coverage_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield how much of each queue events report."""
     for name, seen in (state.coverage or {}).items():
         for calls, share in (("puts", seen.puts_seen), ("gets", seen.gets_seen)):
             if share is not None:
@@ -172,7 +171,6 @@ def _coverage_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator
 
 
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the samples of a structure's data sets and SCM."""
     for qmgr, dataset in state.smds.items():
         yield from _fields_of(dataset, OF_DATA_SET, {**labels, "qmgr": qmgr})
     if state.scm is None:

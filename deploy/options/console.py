@@ -154,7 +154,6 @@ class SourceOptions:
 
 
 def _file_of_site(value: object) -> Path:
-    """Return the file in NAME=FILE."""
     return Path(str(value).partition("=")[2] or str(value))
 
 

@@ -91,7 +91,6 @@ def _parts_texts(change: IncidentChange) -> list[str]:
 
 
 def _word(alert: AlertRecord) -> str:
-    """Return how bad an alert is in one word."""
     return WATCH if alert.data.level == WATCH else alert.data.severity
 
 

@@ -120,7 +120,6 @@ def answer_document(answer: Answer) -> Document:
 
 
 def _open_alerts(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
-    """Return the last records of the open alerts by store, roots and pages first."""
     last = {alert.alert_id: alert for alert in alerts}
     by_store: dict[str, list[Alert]] = {}
     for alert in last.values():
@@ -187,7 +186,6 @@ def _cause(alert: Alert) -> str:
 
 
 def _deepest(state: StateRecord) -> str:
-    """Return the deepest queue of a store, where its queues are known."""
     if not state.queues or not state.queues[0].depth:
         return ""
     return f"{state.queues[0].name} is its deepest queue: {state.queues[0].depth:,} messages"

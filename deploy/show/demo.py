@@ -343,5 +343,4 @@ def _prediction(alert: AlertRecord) -> str:
 
 
 def _clock(time: str) -> str:
-    """Return the time of day of a timestamp: HH:MM:SS."""
     return time[11:19]

@@ -181,7 +181,6 @@ def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
 
 
 def _legend(names: Sequence[str]) -> str:
-    """Return the legend of several curves."""
     if len(names) == 1:
         return ""
     parts = []

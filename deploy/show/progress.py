@@ -20,8 +20,6 @@ _MANY_REJECTS = 1_000
 
 
 class _RateColumn(ProgressColumn):
-    """A column with the number of events and the rate per second."""
-
     @override
     def render(self, task: Task) -> Text:
         events = task.fields["events"]

@@ -40,7 +40,6 @@ def _document(
     code: Code | None = None,
     optional: Collection[str] = (),
 ) -> Document:
-    """Return the document of a plan, whose columns but the first are aligned right."""
     table = Table(headings, list(rows), set(headings[1:]), optional)
     return Document(headings[0], [table, *([] if code is None else [code])], plan, list(warnings))
 

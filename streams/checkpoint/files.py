@@ -35,8 +35,6 @@ class DamagedFileError(ValueError):
 
 
 class _BatchMetadata(msgspec.Struct, frozen=True):
-    """The second line of an offsets file."""
-
     conf: dict[str, str] = {}
 
 

@@ -47,35 +47,25 @@ class Finding:
 
 
 class _Query(msgspec.Struct, frozen=True):
-    """The content of `metadata`."""
-
     id: str
 
 
 class _StoreInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A state store of the operator."""
-
     num_partitions: int
     state_schema_file_paths: tuple[str, ...] = ()
 
 
 class _OperatorMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """The last line of the operator's metadata."""
-
     state_store_info: tuple[_StoreInfo, ...] = ()
 
 
 class _SnapshotFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that a snapshot names."""
-
     size_bytes: int
     dfs_sst_file_name: str | None = None
     dfs_log_file_name: str | None = None
 
 
 class _Snapshot(msgspec.Struct, frozen=True, rename="camel"):
-    """The last line of a snapshot's metadata."""
-
     sst_files: tuple[_SnapshotFile, ...] = ()
     log_files: tuple[_SnapshotFile, ...] = ()
 
@@ -195,7 +185,6 @@ class CheckpointFiles(BatchLogs):
                 yield self._name(path), path
 
     def _check_others(self, known: Collection[str], *, has_state: bool) -> Iterator[Finding]:
-        """Yield the damage of files that no other check reads."""
         for name, path in self._all_files():
             if name in known or (name.startswith("state/") and not has_state):
                 continue
@@ -361,7 +350,6 @@ class CheckpointFiles(BatchLogs):
             return int(settings.get(PARTITIONS, 0))
 
     def _state_versions(self) -> Iterator[int]:
-        """Yield the version of each file of state."""
         for path in self.directory.glob("state/0/*/*"):
             match = _STATE_FILE.fullmatch(path.name)
             if match is not None:
@@ -395,7 +383,6 @@ class CheckpointFiles(BatchLogs):
                     yield Finding(self._name(path), problem, *_consequence(is_needed=False))
 
     def _check_snapshot(self, path: Path, *, thorough: bool) -> Iterator[Finding]:
-        """Yield the damage of a snapshot and of the files that it names."""
         problem = file_problem(path)
         if not problem:
             try:
@@ -469,7 +456,6 @@ def remove_numbered(folder: Path, number: int) -> None:
 
 
 def _consequence(*, is_needed: bool) -> tuple[str, bool]:
-    """Return `remedy` and `is_blocking` of a damaged file."""
     return (_RESTORE, True) if is_needed else ("nothing: the job does not need it any more", False)
 
 
@@ -479,7 +465,6 @@ def path_of(uri: str) -> Path:
 
 
 def _is_estate(name: str) -> bool:
-    """Return True for the name of an estate, which is its digest."""
     return re.fullmatch(r"estates/[0-9a-f]{64}", name) is not None
 
 

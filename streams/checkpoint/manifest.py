@@ -109,7 +109,6 @@ def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOff
 
 
 def _is_behind(offsets: EventOffsets, change: EventOffsets) -> bool:
-    """Return True if there are records of a change before these offsets."""
     return any(offset > change.get(partition, 0) for partition, offset in offsets.items())
 
 
@@ -270,7 +269,6 @@ class Guard(ABC):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Raise UsageError where the checkpoint cannot be written."""
         try:
             yield
         except OSError as error:

@@ -267,7 +267,6 @@ def _check_copy(location: str, draft: Path, before: str, after: str) -> None:
 
 
 def _uri(place: str) -> str:
-    """Return a path or URI as Hadoop writes it."""
     if urlparse(place).scheme:
         return place.rstrip("/")
     return f"file:{quote(str(Path(place).resolve()))}"

@@ -107,7 +107,6 @@ class SnapshotWriter:
         return self._checkpoint / FOLDER
 
     def _write(self, snapshot: Snapshot) -> int:
-        """Write a snapshot, which appears as a whole, and return the number of its files."""
         draft = self._folder / _DRAFT
         shutil.rmtree(draft, ignore_errors=True)
         count = 0
@@ -129,7 +128,6 @@ class SnapshotWriter:
 
 
 def _with_checksums(paths: Iterator[Path]) -> Iterator[Path]:
-    """Yield files, and after each that of its checksums where there is one."""
     for path in paths:
         yield path
         checksums = path.with_name(f".{path.name}.crc")

@@ -63,11 +63,9 @@ class GrowingSource(Source):
         return [page]
 
     def _time(self) -> int:
-        """Return the time of what has come, microseconds since 1970."""
         return time.time_ns() // 1000
 
     def _before(self) -> int:
-        """Return the `before` of a page that begins where the rest does."""
         return 0
 
     @override
@@ -230,7 +228,6 @@ class FollowedFile(GrowingSource):
         return b"", self._is_left()
 
     def _has_same_content(self, place: int) -> bool:
-        """Return True if the last bytes before a place are those that were read."""
         read = (self._tail + self._rest)[-_MARK_BYTES:]
         return read == _bytes_before(self._file, place, len(read))
 
@@ -302,7 +299,6 @@ def _identity(status: os.stat_result) -> str:
 
 
 def _bytes_before(file: IO[bytes], place: int, number: int) -> bytes:
-    """Return a number of bytes of a file before a place, or as many as there are."""
     first = max(0, place - number)
     return os.pread(file.fileno(), place - first, first)
 

@@ -118,8 +118,6 @@ class _Network(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection of such a network."""
-
     def __init__(self, stream: httpcore.NetworkStream, network: _Network) -> None:
         self._stream = stream
         self._network = network
@@ -191,7 +189,6 @@ class Requester:
             raise RequestError(self._text(error), is_sent=not isinstance(error, _BEFORE)) from None
 
     def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
-        """Return the connections through a proxy."""
         if proxy not in self._pools:
             own = None if proxy is None else httpx.URL(proxy)
             auth = (own.username, own.password) if own is not None and own.username else None

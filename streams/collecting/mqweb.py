@@ -356,7 +356,6 @@ class Mqweb:
         return -(-len(self._connections(members)) // _CONNECTION_ROUNDS)
 
     def _learn(self, own: _Round, qmgr: str) -> Iterator[None]:
-        """Ask a queue manager for its platform and group."""
         number = len(own.pages)
         yield from self._cover(own, QMGR, qmgr)
         fields = {word: value for page in own.pages[number:] for each in _objects(page) for word, value in each.items()}
@@ -368,7 +367,6 @@ class Mqweb:
                 self._complain("unknown-name", self.name, _unknown_text(qmgr, self._about[qmgr]))
 
     def _known(self) -> list[str]:
-        """Return the queue managers to ask whose platform is known, but for those that the estate lacks."""
         return [qmgr for qmgr in self._qmgrs if qmgr in self._about and qmgr not in self._unknown]
 
     def _groups(self) -> list[str]:
@@ -408,7 +406,6 @@ class Mqweb:
         return [(url, qmgr) for url in sorted(self._sessions, key=lambda url: url != self._home.get(qmgr))]
 
     def _others(self, member: str) -> list[str]:
-        """Return other queue managers of its group, or if that is not known those that may be."""
         own = self._about.get(member)
         if own is None:
             return [
@@ -423,7 +420,6 @@ class Mqweb:
         return min(pauses, key=lambda pause: pause.is_elsewhere, default=None)
 
     def _keys(self, url: str, qmgr: str, member: str, words: str) -> _Keys:
-        """Return the keys of a request. Arguments as of `_cover`."""
         way = qmgr if len(self._sessions) == 1 else f"{qmgr} at {url}"
         name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
         return _Keys((), (url,), (qmgr,), (way,), (name,), (name, words))
@@ -618,7 +614,6 @@ class Mqweb:
             self.say(line)
 
     def _wait_s(self) -> float:
-        """Return the seconds until a request may be made under the ceiling."""
         if self._max_per_minute is None:
             return 0.0
         now = self.clock()
@@ -629,7 +624,6 @@ class Mqweb:
         return (self._asked_at[0] + _MINUTE_US - now) / 1e6
 
     def _pace(self) -> None:
-        """Wait until a request may be made, and count it."""
         while (wait_s := self._wait_s()) > 0:
             self.sleep(min(wait_s, _READ_SECONDS))
         if self._max_per_minute is not None:
@@ -698,7 +692,6 @@ class MqwebSource(Source):
             self._mqweb.say(f"{what}: {as_count(requests, 'request')}, {size:,} bytes of answers; {expected}")
 
     def _next_round(self) -> Generator[None, None, list[Page]] | None:
-        """Return the round that is due; None after a wait."""
         now = self._mqweb.clock()
         wait_s = NEW_QUEUES_S if self._wants_definitions else DEFINITIONS_S
         if self._defined is None or not 0 <= now - self._defined < wait_s * 1e6:
@@ -733,7 +726,6 @@ class MqwebSource(Source):
 
 
 def _result(steps: Generator[None, None, list[Page]]) -> list[Page]:
-    """Return what a generator returns at its end."""
     while True:
         try:
             next(steps)
@@ -743,13 +735,11 @@ def _result(steps: Generator[None, None, list[Page]]) -> list[Page]:
 
 
 def _objects(page: Page) -> Iterator[dict[str, str]]:
-    """Yield the objects of an answer, values by keyword."""
     body = decode_answer(bytes(page.data))
     yield from (AnswerBody() if body is None else body).objects()
 
 
 def _unknown_text(qmgr: str, about: _About) -> str:
-    """Return the complaint about a queue manager that the estate lacks, with its line there."""
     line = f"{qmgr} in the queue_managers of [queue_sharing_group.{about.group}]"
     if not about.group:
         line = f'[queue_manager."{qmgr}"]' + (f' platform = "{DISTRIBUTED}"' if about.platform == DISTRIBUTED else "")

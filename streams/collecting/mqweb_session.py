@@ -133,7 +133,6 @@ class MqwebSession:
         return answers[0]
 
     def _check_status(self, answer: Answer) -> None:
-        """Raise FailedRequestError unless the status is 200 or 400."""
         status, reason = answer.status, reason_of(answer)
         if status in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
             return
@@ -238,7 +237,6 @@ def check_name(option: str, name: str) -> str:
 
 
 def _encoded(qmgr: str) -> str:
-    """Return the name of a queue manager in an address."""
     return qmgr.replace("%", "%25").replace("/", "%2F").replace(".", "%2E")
 
 

@@ -74,7 +74,6 @@ class TopicSource(Source):
         return max(begin, low)
 
     def _note_lost(self, number: int, expected: int, low: int) -> None:
-        """Complain where a partition begins behind the next record to read."""
         if low > expected:
             text = (
                 f"{low - expected:,} records, offsets {expected:,} to {low - 1:,}, were removed before they were read"

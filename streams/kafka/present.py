@@ -197,8 +197,6 @@ def _summary(written: list[tuple[float, float]], hours: float) -> Latency | None
 
 
 class _Timed(msgspec.Struct):
-    """The time of an event."""
-
     time: str | int
 
 

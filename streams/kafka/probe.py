@@ -163,7 +163,6 @@ def _tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _trusting(authority: str, before: ssl.SSLContext) -> ssl.SSLContext:
-    """Return the context with these certificates alone as those it trusts, as librdkafka does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = before.check_hostname, before.verify_mode
     context.load_verify_locations(authority)
@@ -171,7 +170,6 @@ def _trusting(authority: str, before: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def _of_certificate(error: ssl.SSLCertVerificationError, host: str, settings: Mapping[str, str]) -> tuple[str, str]:
-    """Return what is wrong with a certificate, and what would be right."""
     code = error.verify_code
     if code == _EXPIRED:
         return "the broker's certificate has expired", "a new one on the broker, or the right clock on this machine"
@@ -188,7 +186,6 @@ def _of_certificate(error: ssl.SSLCertVerificationError, host: str, settings: Ma
 
 
 def _ask(connection: socket.socket, key: int, version: int, body: bytes, protocol: str) -> bytes:
-    """Return the answer to a request of Kafka's protocol, without its head."""
     name = b"mqtwin"
     request = struct.pack(">hhih", key, version, 7, len(name)) + name + body
     try:

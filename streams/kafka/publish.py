@@ -218,7 +218,6 @@ def _with_store(text: bytes, store: str) -> bytes:
 
 
 def _arrow_stream(rows: pa.Table) -> bytes:
-    """Return rows with all their columns as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

@@ -223,7 +223,6 @@ def _raise_with_path(error: BaseException, path: Path, file: Path, events: int) 
 
 
 def _sync(path: Path) -> None:
-    """Flush a file's bytes to the disk."""
     descriptor: Any = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -334,8 +333,6 @@ def _copy(
 
 
 class _Converter:
-    """A converter of Kafka records to lines and tables of a recording."""
-
     def __init__(self, target: WholeRecording | GrowingRecording, result: RecordResult) -> None:
         self._target = target
         self._result = result

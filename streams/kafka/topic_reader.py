@@ -137,7 +137,6 @@ class TopicReader:
             self.missing.append(topic)
 
     def _assign_missing(self) -> None:
-        """Begin to read the topics that exist meanwhile."""
         for topic in tuple(self.missing):
             if self._assign(topic, None):
                 self.missing.remove(topic)

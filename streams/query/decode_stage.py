@@ -169,8 +169,6 @@ class _Reports:
 
 @dataclass(slots=True)
 class _Spans:
-    """Spans of one store from one partition, in the order of the topic."""
-
     offset: int
     records: list[StoreSpans] = field(default_factory=list)
 
@@ -316,7 +314,6 @@ class OutputBuffer:
         )
 
     def _items(self) -> Iterator[Item]:
-        """Yield what there is for stores."""
         for (store, partition), blocks in self._stores.items():
             yield Item(store, partition, blocks.offset, blocks.index, BLOCK, join_blocks(blocks.blocks).pack())
         for (store, partition), reports in self._reports.items():

@@ -300,7 +300,6 @@ class Job:
             raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
-        """Wait for the end of the running batch, if there is one."""
         _log.info("stopping", after="the running batch")
         self._batches.batch_ended.clear()
         while (
@@ -399,5 +398,4 @@ def _find_missing_topics(topics: Mapping[str, Sequence[str]], kafka: Mapping[str
 
 
 def _has_python_traceback(text: str) -> bool:
-    """Return True if a Python worker raised an exception and hence was not killed."""
     return "Traceback (most recent call last)" in text

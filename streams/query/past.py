@@ -251,7 +251,6 @@ class JobPast:
         return beginnings
 
     def _snapshots(self) -> list[Snapshot]:
-        """Return the snapshots; none where the topic is not the one that they are of."""
         if self.checkpoint is None:
             return []
         is_of_other = self._manifest() is None and bool(self._topic_id)

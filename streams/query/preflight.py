@@ -92,7 +92,6 @@ def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str
 
 
 def _answer_name(word: str, executor: str) -> str:
-    """Return the name of the file that an executor writes into the checkpoint."""
     return f"{PROBE}{word}-{executor.replace('/', '-')}"
 
 

@@ -173,7 +173,6 @@ class TwinProcessor(StatefulProcessor):
         """Do nothing at the end of a task: the twins stay in memory for the next one."""
 
     def _order(self, store: str, spans: list[StoreSpans], output: Output) -> list[EventBlock]:
-        """Return the events of spans that wait no longer, and keep the others in the state store."""
         from streams.query.span_stage import order_spans  # only jobs with spans load protobuf
 
         assert self._spans is not None
@@ -299,8 +298,6 @@ def _batched(stores: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 class _RaisedError(Exception):
-    """Error that a twin raised as it applied events."""
-
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
@@ -330,7 +327,6 @@ def _applied(twin: Twin, blocks: Iterable[EventBlock]) -> list[Alert]:
 
 
 def _unpacked(items: Sequence[ReadItem]) -> _Inputs:
-    """Return the content of items."""
     batches = [item for item in items if item.kind == BLOCK]
     blocks = [EventBlock.unpack(item.payload) for item in batches]
     for block, item in zip(blocks, batches, strict=True):

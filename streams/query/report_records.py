@@ -74,8 +74,6 @@ class ReadMark(msgspec.Struct, frozen=True):
 
 
 class _AnyRecord(msgspec.Struct, frozen=True):
-    """The field that only a mark has."""
-
     caught_up: bool | None = None
 
 
@@ -124,7 +122,6 @@ def read_record(value: bytes | None, estate: Estate) -> list[Report] | ReadMark:
 
 
 def _check_shared(name: str, estate: Estate) -> None:
-    """Raise ReportError unless a store is one that others share."""
     shared = estate.stores.get(name)
     if shared is None or shared.kind not in SHARED_KINDS:
         raise ReportError(

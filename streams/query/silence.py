@@ -181,7 +181,6 @@ class SourceGuard:
                 _log.error("sources cannot be watched", why=f"{type(error).__name__}: {error}")
 
     def _write(self, qmgr: str, silent_s: int) -> None:
-        """Write a heartbeat for each store with messages of a queue manager."""
         routes = (self._estate.routes[number] for number in self._estate.routes_of_qmgr(qmgr))
         stores = [route.store for route in routes if self._estate.stores[route.store].kind in MESSAGE_KINDS]
         now = time.time_ns() // 1000

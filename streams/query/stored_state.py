@@ -116,7 +116,6 @@ def _session(
 
 @contextmanager
 def _reading(directory: Path) -> Iterator[None]:
-    """Raise MqtwinError where Spark cannot read the state of a checkpoint."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -130,7 +129,6 @@ def _reading(directory: Path) -> Iterator[None]:
 
 
 def _headers(session: SparkSession, directory: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield store and header of each state."""
     headers = _read_variable(session, directory, HEADER).selectExpr("key.store as store", "value.header as header")
     for row in headers.toLocalIterator():
         yield str(row["store"]), bytes(row["header"])
@@ -158,7 +156,6 @@ def _read_twins(
 
 
 def _read_variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
-    """Return a state variable of the query as a frame."""
     return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
 
 

@@ -154,7 +154,6 @@ def remove_abandoned(root: Path, keep: Path) -> None:
 
 
 def _last_use(directory: Path) -> float:
-    """Return the latest time of modification in a directory, seconds since 1970."""
     times = [0.0]
     for path in (directory, *directory.glob("*")):
         with contextlib.suppress(FileNotFoundError):  # removed by another process meanwhile
@@ -290,7 +289,6 @@ class Mirror:
             self.is_shared = False
 
     def _replace_file(self) -> None:
-        """Replace the file by an empty one, locked by this process."""
         new = self._path.with_name(f"{self._path.name}{_NEW_SUFFIX}")
         new.unlink(missing_ok=True)  # left by a process that was killed here
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -449,7 +447,6 @@ def _unlock(file: int) -> None:
 
 
 def _is_file_at(file: int, path: Path) -> bool:
-    """Return True if the path still names the open file."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:

@@ -174,7 +174,6 @@ class _Pipeline:
         return len(message)
 
     def _settle(self) -> None:
-        """Read the answers that are due."""
         self._file.flush()
         refusals = []
         for _ in range(self._unanswered):

@@ -189,7 +189,6 @@ class Twins:
             self._drop(next(iter(self._cache)))
 
     def _drop(self, store: str) -> _CachedTwin | None:
-        """Remove a store's twin from the cache and return it, if it was there."""
         cached = self._cache.pop(store, None)
         if cached is not None:
             self._memory_bytes -= cached.memory_bytes
@@ -226,7 +225,6 @@ class Twins:
 
 @lru_cache(maxsize=1 << 14)
 def _mirror_path(directory: Path, store: str) -> Path:
-    """Return the file of a store's mirror."""
     return directory / quote(store, safe="")
 
 
