@@ -377,17 +377,11 @@ def _log_retry(state: RetryCallState) -> None:
 
 
 class Ended(NamedTuple):
-    """The end of a command.
+    """The end of a command."""
 
-    Attributes:
-        problem: what went wrong; None: it ended with 0.
-        status: its exit status, negative after a signal; None: it did not start.
-        text: what it printed, cut.
-    """
-
-    problem: str | None
-    status: int | None
-    text: str
+    problem: str | None  # None: it ended with 0
+    status: int | None  # negative after a signal; None: it did not start
+    text: str  # what it printed, cut
 
 
 class Command:
@@ -446,11 +440,7 @@ class Command:
 
 
 class AlertCommand(Command):
-    """The command of ``mqtwin alerts --exec``.
-
-    Attributes:
-        undelivered: Alerts given up after the last attempt.
-    """
+    """The command of ``mqtwin alerts --exec``."""
 
     def __init__(
         self, command: str, *, timeout_s: float = _COMMAND_S, sleep: Callable[[float], None] = time.sleep
@@ -458,7 +448,7 @@ class AlertCommand(Command):
         """Split a command as a shell would, and find its program. Args and errors: as of `Command`."""
         super().__init__(command, timeout_s)
         self._sleep = sleep
-        self.undelivered = 0
+        self.undelivered = 0  # alerts given up after the last attempt
 
     def deliver(self, alert: AlertRecord) -> bool:
         """Run the command with an alert as JSON on its standard input until it ends with 0; False: given up."""

@@ -52,23 +52,14 @@ _MIN_AHEAD_S = 600.0  # event time by which it always may be
 
 @dataclass(slots=True)
 class DemoRun:
-    """The results of a demo run.
-
-    Attributes:
-        outcome: Outcome of the simulation.
-        estate: File of the estate.
-        recording: The recording.
-        address: Address of the page in the browser; None: no page.
-        alerts: Alerts of the job, in their order.
-        compared: Results of fixed lines and of the twin on the same recording.
-    """
+    """The results of a demo run."""
 
     outcome: Outcome
     estate: Path
     recording: Path
-    address: str | None = None
+    address: str | None = None  # of the page in the browser; None: no page
     alerts: list[AlertRecord] = field(default_factory=list)
-    compared: list[MethodResult] = field(default_factory=list)
+    compared: list[MethodResult] = field(default_factory=list)  # results of fixed lines and of the twin
 
     def judge(self) -> tuple[bool, str]:
         """Return True if the forecast's alert opened before the first 2192, and the line that reports it."""

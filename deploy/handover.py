@@ -77,9 +77,6 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
 class Runner:
     """Hands over what is approved. The site's list of actions is read at each look; what a process of the same name
     left behind is unknown at once.
-
-    Attributes:
-        handed: number of requests that were handed over.
     """
 
     def __init__(
@@ -97,7 +94,7 @@ class Runner:
         self._unsaid: Resulted | None = None  # a result that is not in the topic yet
         self._reasons: dict[str, str] = {}  # why a request waits, by id
         self._measures_at = 0
-        self.handed = 0
+        self.handed = 0  # number of requests
         read_allowed(actions)
 
     def look(self) -> None:

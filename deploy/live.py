@@ -47,30 +47,19 @@ _LINE, _WARNING, _AGAIN = "mqtwin: ", "mqtwin: warning: ", "answers again"
 
 @dataclass(frozen=True, kw_only=True)
 class Kafka:
-    """A Kafka that is there already.
+    """A Kafka that is there already."""
 
-    Attributes:
-        words: Options of commands for it.
-        client: Settings of its clients.
-        prefix: Prefix of topics.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # options of commands for it
     client: Mapping[str, str]
     prefix: str = DEFAULT_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveFeed:
-    """A feed that is collected beside the levels.
+    """A feed that is collected beside the levels."""
 
-    Attributes:
-        name: Its name, of the log as well.
-        collect: Arguments of `mqtwin collect` but for estate, position and Kafka; the last one says from where.
-    """
-
-    name: str
-    collect: tuple[str, ...]
+    name: str  # of the log as well
+    collect: tuple[str, ...]  # arguments of `mqtwin collect` but for estate, position and Kafka, the source last
 
     @property
     def position(self) -> str:
@@ -80,27 +69,16 @@ class LiveFeed:
 
 @dataclass(frozen=True, kw_only=True)
 class LiveSettings:
-    """Settings of a live twin.
+    """Settings of a live twin."""
 
-    Attributes:
-        folder: Folder of broker, checkpoint, positions and logs.
-        estate: File of the estate.
-        stores: Number of stores of the estate.
-        collect: Arguments of `mqtwin collect` for levels, but for estate, position and Kafka.
-        feeds: Further feeds, onto the same events topic.
-        kafka: Kafka to use; None: an embedded broker that keeps its data in the folder.
-        listen: Address of the console, HOST:PORT; None: no console.
-        opens: Open the console in the browser of this machine.
-    """
-
-    folder: Path
+    folder: Path  # of broker, checkpoint, positions and logs
     estate: Path
     stores: int
-    collect: tuple[str, ...]
+    collect: tuple[str, ...]  # arguments of `mqtwin collect` for levels, but for estate, position and Kafka
     feeds: tuple[LiveFeed, ...] = ()
-    kafka: Kafka | None = None
-    listen: str | None = None
-    opens: bool = False
+    kafka: Kafka | None = None  # None: an embedded broker that keeps its data in the folder
+    listen: str | None = None  # HOST:PORT of the console; None: no console
+    opens: bool = False  # the console, in the browser of this machine
 
 
 class LiveTwin:

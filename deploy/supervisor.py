@@ -79,9 +79,6 @@ class Supervisor:
     """A process that runs a command and restarts it after failures. It gives up after `max_failures` in a row; None:
     never. Each line of the command goes to `on_line`, without its end, in another thread; without it the command writes
     where this process does. `on_restart` gets the cause and the seconds until the restart, which are logged without it.
-
-    Attributes:
-        is_up: Set by its owner when the command works. From then on each end is a failure, and it never gives up.
     """
 
     def __init__(
@@ -93,7 +90,9 @@ class Supervisor:
         on_line: Callable[[str], None] | None = None,
         on_restart: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.is_up = False
+        self.is_up = (
+            False  # set by its owner when the command works; from then on it never gives up, and each end fails
+        )
         self._command = command
         self._max_failures = max_failures
         self._name = name

@@ -512,15 +512,9 @@ class Questions:
 
 
 class Tool(NamedTuple):
-    """A tool.
+    """A tool."""
 
-    Attributes:
-        title: its title for people.
-        question, answer: types of its arguments and of its result.
-        ask: answers the question.
-    """
-
-    title: str
+    title: str  # for people
     question: type[Question]
     answer: type[Answer]
     ask: Callable[[Questions, Any], Reply]

@@ -47,20 +47,12 @@ State = Literal["ok", "optional", "lacking", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check.
-
-    Attributes:
-        subject: The subject of the check.
-        state: ``ok``, ``optional`` (not there, and nothing suffers), ``lacking`` (mqtwin works, with less
-            than it should have) or ``missing`` (mqtwin needs it).
-        detail: What the machine has.
-        remedy: What to do; empty if `state` is ``ok``.
-    """
+    """The result of one check."""
 
     subject: str
     state: State
     detail: str
-    remedy: str = ""
+    remedy: str = ""  # empty if it is ok
 
 
 def doctor(

@@ -93,40 +93,22 @@ class Tools:
 
 @dataclass(slots=True)
 class ConsoleState:
-    """The model, the settings and the clients of an application.
-
-    Attributes:
-        model: what the page shows.
-        hosts: values of the Host header that are answered.
-        token: what a client must know who does not say in another way who it is; None: nothing.
-        is_tls: True if browsers see https.
-        identity: the way in which people say who they are; None: they do not.
-        answers: answers to what-if and to requests for advice; None: there are none.
-        past: the past moments that the page shows; None: it shows the present only.
-        take_note: writes the decoded body of a note; None: nobody can leave one.
-        desk: takes requests of changes and approvals; None: nobody can make one.
-        tools: what is served in the place of the page; None: the page.
-        sites: consoles that are served below their names; the page is about all of them then.
-        name: the name below which it is served; "": it stands alone, or above others.
-        period_s: seconds between two events to a client.
-        clients: the clients that receive events now.
-        is_stopping: set when the server ends, so that the streams do.
-    """
+    """The model, the settings and the clients of an application."""
 
     model: PageModel
-    hosts: Sequence[str]
-    token: str | None = None
-    is_tls: bool = False
+    hosts: Sequence[str]  # values of the Host header that are answered
+    token: str | None = None  # of clients that do not say otherwise who they are; None: none
+    is_tls: bool = False  # True if browsers see https
     identity: Identity | None = None
     answers: Answers | None = None
     past: Past | None = None
     take_note: Answer | None = None
     desk: ActDesk | None = None
-    tools: Tools | None = None
-    sites: Mapping[str, ConsoleState] = field(default_factory=dict)
-    name: str = ""
-    period_s: float = PERIOD_S
-    clients: int = 0
+    tools: Tools | None = None  # in the place of the page
+    sites: Mapping[str, ConsoleState] = field(default_factory=dict)  # below their names; the page is about all of them
+    name: str = ""  # below which it is served; "": it stands alone, or above others
+    period_s: float = PERIOD_S  # between two events to a client
+    clients: int = 0  # that receive events now
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def about(self, person: Person = UNNAMED) -> dict[str, Any]:

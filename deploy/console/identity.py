@@ -74,19 +74,12 @@ def needed_role(path: str, method: str = "GET") -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who asks.
+    """Somebody who asks."""
 
-    Attributes:
-        name: verified; None: nobody has verified one.
-        role: what they may do.
-        until: time from which they must say again who they are, seconds since 1970.
-        session: id of their session; "": they have none.
-    """
-
-    name: str | None = None
+    name: str | None = None  # verified; None: nobody has verified one
     role: Role = Role.OPERATOR
-    until: float = float("inf")
-    session: str = ""
+    until: float = float("inf")  # when they must say again who they are, seconds since 1970
+    session: str = ""  # id; "": none
 
 
 UNNAMED = Person()  # who knows the token, or uses the machine of a console without one
@@ -128,11 +121,7 @@ class SignIn(Identity):
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Roles of groups, or of EVERYBODY.
-
-    Attributes:
-        viewers, operators, approvers: names of groups.
-    """
+    """Roles of groups, or of EVERYBODY."""
 
     viewers: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()

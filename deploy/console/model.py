@@ -90,12 +90,7 @@ class _Entry:
 
 
 class _StoreEntry(_Entry):
-    """The summary of a store.
-
-    Attributes:
-        urgency: number by which it is sorted, the largest one first.
-        severity: severity of its worst open incident; "": none is open.
-    """
+    """The summary of a store."""
 
     def __init__(self, content: Mapping[str, object], version: int, urgency: float, severity: str) -> None:
         super().__init__(content, version)
@@ -206,13 +201,9 @@ class _NoteBook:
 
 
 class PageModel(ABC):
-    """The content of a page, and its changes.
+    """The content of a page, and its changes."""
 
-    Attributes:
-        epoch: id of this model; versions of another one mean nothing here.
-    """
-
-    epoch: str
+    epoch: str  # id of this model; versions of another one mean nothing here
 
     @property
     @abstractmethod

@@ -60,20 +60,12 @@ _Content = TypeVar("_Content", bound=msgspec.Struct)
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """The console, as a client of a provider.
-
-    Attributes:
-        issuer: address of the provider.
-        client_id: its name of the console.
-        secret: the secret that both know.
-        address: the console's own, as browsers use it.
-        user_claim, groups_claim: claims of the ID token with the name and with the groups.
-    """
+    """The console, as a client of a provider."""
 
     issuer: str
     client_id: str
     secret: str
-    address: str
+    address: str  # the console's own, as browsers use it
     user_claim: str = "preferred_username"
     groups_claim: str = "groups"
 

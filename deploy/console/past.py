@@ -44,41 +44,24 @@ AFTER_US = 2 * 3600 * SECOND  # behind a period, so that its last moments show w
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment at which people would have been called.
+    """A moment at which people would have been called."""
 
-    Attributes:
-        time: seconds since 1970.
-        store: the store.
-        severity: severity of the incident's root.
-        change: what became of the incident: paged, escalated, reopened.
-        cause: cause of the root.
-    """
-
-    time: float
+    time: float  # seconds since 1970
     store: str
     severity: str
-    change: str
+    change: str  # paged, escalated or reopened
     cause: str
 
 
 class Moments(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to GET /api/moments.
+    """The answer to GET /api/moments."""
 
-    Attributes:
-        name: name of the recording; of a running job of its events topic.
-        times: moments that can be requested, seconds since 1970, ascending.
-        first: the moment at which the page opens: that of the first call, else the last one.
-        marks: calls, in order of time.
-        events: number of events; 0 of a running job.
-        is_live: True of a running job, which has a present to go back to.
-    """
-
-    name: str
-    times: list[float]
-    first: float
+    name: str  # of the recording, or of a job's events topic
+    times: list[float]  # seconds since 1970, ascending
+    first: float  # at which the page opens: that of the first call, else the last one
     marks: list[Mark]
-    events: int = 0
-    is_live: bool = False
+    events: int = 0  # 0 of a running job
+    is_live: bool = False  # True of a running job, which has a present to go back to
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,13 +72,9 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Past(Answers):
-    """Past moments, and answers about them.
+    """Past moments, and answers about them."""
 
-    Attributes:
-        recording: name of the recording; None: it is the past of a job, which has a present, too.
-    """
-
-    recording: str | None = None
+    recording: str | None = None  # None: it is the past of a job, which has a present, too
 
     @property
     @abstractmethod

@@ -49,28 +49,17 @@ _log = structlog.get_logger("mqtwin.console")
 
 @dataclass(frozen=True, kw_only=True)
 class Listen:
-    """Where a console listens, and who may ask.
-
-    Attributes:
-        host: address.
-        port: 0 takes a free one.
-        path: socket in the file system, instead of host and port; None: none.
-        token: what clients must know; None: nothing.
-        identity: the way in which people say who they are; None: they do not.
-        certificate, key: TLS files (PEM); None: no TLS here.
-        behind_proxy: True if a proxy in front ends TLS.
-        allowed_hosts: further names by which browsers may call it.
-    """
+    """Where a console listens, and who may ask."""
 
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    path: Path | None = None
-    token: str | None = None
+    port: int = DEFAULT_PORT  # 0 takes a free one
+    path: Path | None = None  # socket in the file system, instead of host and port
+    token: str | None = None  # that clients must know; None: none
     identity: Identity | None = None
-    certificate: Path | None = None
+    certificate: Path | None = None  # file (PEM); None: no TLS here
     key: Path | None = None
-    behind_proxy: bool = False
-    allowed_hosts: tuple[str, ...] = ()
+    behind_proxy: bool = False  # a proxy in front ends TLS
+    allowed_hosts: tuple[str, ...] = ()  # further names by which browsers may call it
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):

@@ -38,49 +38,28 @@ class _Summary(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A store of a site.
-
-    Attributes:
-        site: name of the site.
-        store: name of the store.
-        kind: its kind.
-        severity: severity of its worst open incident: full, critical, warning, info; "": none is open.
-        is_full: True if it is full now.
-        full_in_s: seconds until it is full, the median; null: it is not filling.
-        resource: its fullest resource, in words; "": none has a usage.
-        pct: percent in use of the largest size of that resource; null: none has a usage.
-        not_known: why nothing can be said of its future, in words; "": it can.
-    """
+    """A store of a site."""
 
     site: str
     store: str
     kind: str
-    severity: str
+    severity: str  # of its worst open incident; "": none is open
     is_full: bool
-    full_in_s: float | None
-    resource: str
-    pct: float | None
-    not_known: str
+    full_in_s: float | None  # the median; null: it is not filling
+    resource: str  # the fullest, in words; "": none has a usage
+    pct: float | None  # in use of the largest size of that resource; null: as above
+    not_known: str  # why nothing can be said of its future; "": it can
 
 
 class SiteStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A site on the page.
-
-    Attributes:
-        name: its name.
-        problem: why nothing is heard of it, or why its job has stopped; "": all is well.
-        waits_for: topics that do not exist yet.
-        is_ready: True once its topics were read to their ends, and while its broker answers.
-        age_s: seconds since its job wrote something; null: it never has.
-        severities: number of stores by severity, "" for those without an open incident.
-    """
+    """A site on the page."""
 
     name: str
-    problem: str
-    waits_for: list[str]
-    is_ready: bool
-    age_s: float | None
-    severities: dict[str, int]
+    problem: str  # why nothing is heard of it, or why its job has stopped; "": all is well
+    waits_for: list[str]  # topics that do not exist yet
+    is_ready: bool  # its topics were read to their ends, and its broker answers
+    age_s: float | None  # since its job wrote something; null: it never has
+    severities: dict[str, int]  # number of stores by severity, "" without an open incident
 
 
 class SitesModel(PageModel):

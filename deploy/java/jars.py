@@ -65,15 +65,10 @@ def make_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A pinned jar.
+    """A pinned jar."""
 
-    Attributes:
-        coordinate: group:artifact:version.
-        sha256: The SHA-256 sum in hexadecimal.
-    """
-
-    coordinate: str
-    sha256: str
+    coordinate: str  # group:artifact:version
+    sha256: str  # hexadecimal
 
     @property
     def path(self) -> Path:

@@ -43,19 +43,12 @@ _USUAL_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java installation.
+    """A Java installation."""
 
-    Attributes:
-        home: Value for JAVA_HOME.
-        version: Feature release, such as 17 or 21.
-        release: Full version.
-        origin: Where it was found, in words.
-    """
-
-    home: Path
-    version: int
-    release: str
-    origin: str
+    home: Path  # value for JAVA_HOME
+    version: int  # feature release, such as 17 or 21
+    release: str  # full version
+    origin: str  # where it was found, in words
 
     @property
     def executable(self) -> Path:

@@ -214,19 +214,12 @@ def _full_at(alert: AlertRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MethodResult:
-    """How one method did in the run.
-
-    Attributes:
-        method: Its name.
-        pages: Number of pages: incidents that called somebody.
-        false: Number of those that no 2192 followed, or that were withdrawn before it.
-        leads_s: Seconds from the page to the first 2192 of each filling, None if it was missed; by store.
-    """
+    """How one method did in the run."""
 
     method: str
-    pages: int
-    false: int
-    leads_s: Mapping[str, tuple[float | None, ...]]
+    pages: int  # number of incidents that called somebody
+    false: int  # that no 2192 followed, or that were withdrawn before it
+    leads_s: Mapping[str, tuple[float | None, ...]]  # from page to first 2192 of each filling, by store; None: missed
 
     @property
     def missed(self) -> int:

@@ -313,9 +313,6 @@ class CheckpointGuard:
     def note_start(self, partitions: int) -> int:
         """Write the manifest of this start, and make way for a batch that will be run again. Return the partitions of
         the state: `partitions`, if it is new.
-
-        Returns:
-            Partitions of the state.
         """
         if self._guard is None:
             return partitions

@@ -54,19 +54,12 @@ class EstateSince(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stretch(NamedTuple):
-    """Events to which one estate applied.
+    """Events to which one estate applied."""
 
-    Attributes:
-        begin: offset of the first record of each partition; of others it is their first one.
-        end: that of the first record behind it; None: it goes to the end of the topic.
-        digest: digest of the estate; "": the job did not keep it.
-        estate: the estate; None: it cannot be read.
-    """
-
-    begin: EventOffsets
-    end: EventOffsets | None
-    digest: str
-    estate: Estate | None
+    begin: EventOffsets  # first offset of each partition; of others it is their first one
+    end: EventOffsets | None  # first offset behind it; None: it goes to the end of the topic
+    digest: str  # of the estate; "": the job did not keep it
+    estate: Estate | None  # None: it cannot be read
 
 
 def note_estate(
@@ -242,14 +235,9 @@ def running_job(directory: Path) -> Owner | None:
 
 
 class Guard(ABC):
-    """The exclusive use of a checkpoint by this process, until `release`.
+    """The exclusive use of a checkpoint by this process, until `release`."""
 
-    Attributes:
-        manifest: None if there is none.
-        taken_by: the job that has taken the checkpoint from this one; empty if none has.
-    """
-
-    taken_by = ""
+    taken_by = ""  # the job that has taken the checkpoint from this one; empty if none has
 
     def __init__(self, files: BatchLogs) -> None:
         self.files = files

@@ -35,21 +35,13 @@ _SNAPSHOTS = ("", "snapshots/*/")
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """The differences between a checkpoint and its copy.
+    """The differences between a checkpoint and its copy."""
 
-    Attributes:
-        homes: URI of the folder, before and after.
-        topics: names of topics before -> after; those that stay are left out.
-        files: number of files that were rewritten.
-        has_forgotten: True if the copy knows neither the cluster nor the ids of the topics.
-        is_checked: True if the job can compare the last record that was read.
-    """
-
-    homes: tuple[str, str]
-    topics: Mapping[str, str]
-    files: int
-    has_forgotten: bool
-    is_checked: bool
+    homes: tuple[str, str]  # URI of the folder, before and after
+    topics: Mapping[str, str]  # names before -> after, of those that change
+    files: int  # number of files that were rewritten
+    has_forgotten: bool  # the copy knows neither the cluster nor the ids of the topics
+    is_checked: bool  # the job can compare the last record that was read
 
 
 def relocate(

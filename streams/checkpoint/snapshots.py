@@ -33,17 +33,11 @@ _log = structlog.get_logger("mqtwin.stream")
 
 
 class Snapshot(NamedTuple):
-    """A snapshot.
+    """A snapshot."""
 
-    Attributes:
-        time: latest event time of all stores in it, microseconds since 1970.
-        batch: number of the batch.
-        directory: its folder, a checkpoint.
-    """
-
-    time: int
+    time: int  # latest event time of all stores in it, microseconds since 1970
     batch: int
-    directory: Path
+    directory: Path  # a checkpoint
 
     def offsets(self) -> Offsets:
         """Return the offset of the next record of each partition. DamagedFileError, OSError."""
@@ -63,9 +57,6 @@ def list_snapshots(checkpoint: Path) -> list[Snapshot]:
 class SnapshotWriter:
     """The writer of a job's snapshots, one each time that the latest event time enters another period. A period is
     `hours` of event time.
-
-    Attributes:
-        failures: number of snapshots that could not be written; the stream does not need them.
     """
 
     def __init__(self, checkpoint: Path, hours: float = HOURS) -> None:
@@ -74,7 +65,7 @@ class SnapshotWriter:
         newest = list_snapshots(checkpoint)[-1:]
         self._time = newest[0].time if newest else 0
         self._last_period = self._time // self._period_us if newest else -1
-        self.failures = 0
+        self.failures = 0  # to write a snapshot; the stream does not need them
 
     def on_batch(self, batch: int, clock_us: int) -> None:
         """Write a snapshot of a committed batch if it is due; a failure is logged and counted. The clock is the latest

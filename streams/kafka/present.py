@@ -112,18 +112,11 @@ _READ_SECONDS = 0.5
 
 
 class Present(NamedTuple):
-    """A store at the time of its last state record.
-
-    Attributes:
-        twin: its twin.
-        lost: events of the store that the record counts and the topic has no more.
-        differs: True if all events of the topic, played by this estate, lead elsewhere than the job was: it had another
-            estate for some of them.
-    """
+    """A store at the time of its last state record."""
 
     twin: Twin
-    lost: int
-    differs: bool = False
+    lost: int  # events of the store that the record counts and the topic has no more
+    differs: bool = False  # the events, all of them, lead elsewhere than the job was: it had another estate for some
 
 
 def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store: str) -> Present:

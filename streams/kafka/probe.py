@@ -36,19 +36,12 @@ _OTHER_NAME = frozenset({62, 64})
 
 
 class Step(NamedTuple):
-    """A step of the way to Kafka.
+    """A step of the way to Kafka."""
 
-    Attributes:
-        name: DNS, TCP, TLS, Kafka, SASL or ACL.
-        place: the address, or the topic.
-        detail: what was found.
-        expected: what would be right; empty if the step succeeded.
-    """
-
-    name: str
-    place: str
+    name: str  # DNS, TCP, TLS, Kafka, SASL or ACL
+    place: str  # the address, or the topic
     detail: str
-    expected: str = ""
+    expected: str = ""  # empty if the step succeeded
 
 
 class _FailedError(Exception):

@@ -85,13 +85,7 @@ class Record(NamedTuple):
 
 
 class StoreKeys:
-    """The stores of an estate's routes, as record keys.
-
-    Attributes:
-        names: string[stores]: sorted.
-        keys: the names as record keys.
-        store_of_route: i4[routes]: index in `keys`.
-    """
+    """The stores of an estate's routes, as record keys."""
 
     def __init__(self, estate: Estate) -> None:
         names = sorted({route.store for route in estate.routes})
@@ -299,21 +293,13 @@ class Pace:
 
 @dataclass(slots=True)
 class PublishResult:
-    """Counts of a publication.
+    """Counts of a publication."""
 
-    Attributes:
-        events: an event for several stores counts once per store.
-        records: without rejects.
-        rejects: records of events that belong to no store.
-        bytes: size of all values.
-        seconds: until the last delivery.
-    """
-
-    events: int = 0
-    records: int = 0
-    rejects: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
+    events: int = 0  # an event for several stores counts once per store
+    records: int = 0  # without rejects
+    rejects: int = 0  # records of events that belong to no store
+    bytes: int = 0  # of all values
+    seconds: float = 0.0  # until the last delivery
 
 
 def publish(
@@ -381,9 +367,6 @@ class Sender:
     """A producer to the events topic that bounds what is pending and raises delivery failures.
 
     A context manager; on exit it waits until everything is delivered.
-
-    Attributes:
-        max_value_bytes: the largest value of a record.
     """
 
     def __init__(
@@ -400,7 +383,7 @@ class Sender:
         self._produced_records = self._produced_bytes = 0  # sums of `_produced`
         self._started_s = time.monotonic()
         max_record_bytes = self._prepare_topic(create=create_topics)
-        self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES
+        self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES  # of a record
         settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": max_record_bytes}
         self._producer: Producer = new_producer(kafka, {**settings, "on_delivery": self._on_delivery}, self._last_error)
 

@@ -50,16 +50,12 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class _RecordingFile:
-    """A file that a recording is written to. A context manager: an error is raised again with the file's path.
-
-    Attributes:
-        is_untouched: True if nothing was written and an earlier recording at the path is kept.
-    """
+    """A file that a recording is written to. A context manager: an error is raised again with the file's path."""
 
     def __init__(self, path: Path) -> None:
         _check_writable(path)
         self.path = path
-        self.is_untouched = False
+        self.is_untouched = False  # nothing was written and an earlier recording at the path is kept
         self._file = path
         self._writer: RecordingWriter | None = None
 
@@ -232,25 +228,15 @@ def _sync(path: Path) -> None:
 
 @dataclass(slots=True)
 class RecordResult:
-    """Counts of a recording.
+    """Counts of a recording."""
 
-    Attributes:
-        events: in the file.
-        records: read from the topic.
-        path: the file.
-        is_untouched: True if no record was read and an earlier recording at the path is kept.
-        lost: events that the file cannot hold, by reason.
-        first_lost: partition and offset of the first of them.
-        held: records before the end of the topic that open transactions hold back; none of them is read.
-    """
-
-    events: int = 0
-    records: int = 0
+    events: int = 0  # in the file
+    records: int = 0  # read from the topic
     path: Path | None = None
-    is_untouched: bool = False
-    lost: dict[str, int] = field(default_factory=dict)
-    first_lost: str = ""
-    held: int = 0
+    is_untouched: bool = False  # no record was read and an earlier recording at the path is kept
+    lost: dict[str, int] = field(default_factory=dict)  # events that the file cannot hold, by reason
+    first_lost: str = ""  # partition and offset of the first of them
+    held: int = 0  # records that open transactions hold back at the end, which are not read
 
     def lose(self, reason: str, message: Message | None, count: int = 1) -> None:
         """Count events that the file cannot hold. message: the record they are from."""

@@ -180,10 +180,6 @@ class EventReader:
     """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first. Unless
     `follow`, it ends where the topic ends now. UsageError: a setting is wrong, or the user may not read the topic.
     MqtwinError: no Kafka answers, or there is no such topic.
-
-    Attributes:
-        ranges: offset of the first record of each partition, and the one after its last record, as of now.
-        left_out: records of the last `read` that the job leaves out.
     """
 
     def __init__(
@@ -191,12 +187,13 @@ class EventReader:
     ) -> None:
         self._topic = topic
         self._skipped = skipped
-        self.left_out: list[Message] = []
+        self.left_out: list[Message] = []  # of the last `read`
         self._last_error = LastError()
         self._consumer: Consumer = new_consumer(kafka, _EVENT_SETTINGS, self._last_error)
         numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
         if not numbers:
             raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
+        # First offset and end of each partition, as of now.
         self.ranges = {number: offset_range(self._consumer, topic, number) for number in numbers}
         self._ends: dict[int, int] = {}  # of unfinished partitions
         self._held: set[int] = set()  # partitions that wait for others

@@ -109,33 +109,20 @@ class Limits:
 
 
 class TopicRecord(NamedTuple):
-    """A record of a topic.
+    """A record of a topic."""
 
-    Attributes:
-        topic: its full name.
-        written_ms: time at which it was written, milliseconds since 1970, never later than that of reading; that of
-            reading if the record has none.
-        value: the bytes; None for a tombstone.
-        headers: the headers as text.
-        key: the bytes of the key; empty if there is none.
-    """
-
-    topic: str
-    written_ms: int
-    value: bytes | None
+    topic: str  # its full name
+    written_ms: int  # since 1970, never later than that of reading; that of reading if the record has none
+    value: bytes | None  # None for a tombstone
     headers: dict[str, str]
-    key: bytes = b""
+    key: bytes = b""  # empty if there is none
 
 
 class RecordGuard:
-    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else.
-
-    Attributes:
-        unreadable: number of records that could not be taken.
-    """
+    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else."""
 
     def __init__(self) -> None:
-        self.unreadable = 0
+        self.unreadable = 0  # records that could not be taken
 
     def take(self, record: TopicRecord, fold: Callable[[TopicRecord], _T]) -> _T | None:
         """Return what `fold` returns of a record; None if it raises, which is counted and logged.

@@ -45,17 +45,11 @@ _LAST_RECORDS = 100  # of a partition before a change of the estate, for its tim
 
 
 class Beginning(NamedTuple):
-    """Where a replay begins.
+    """Where a replay begins."""
 
-    Attributes:
-        time: latest event time before it, microseconds since 1970; NEVER: it is the beginning of the topic.
-        offsets: first offset of each partition of the events topic; of others it is their first one.
-        snapshot: the snapshot; None: none is needed.
-    """
-
-    time: int
-    offsets: Mapping[int, int]
-    snapshot: Snapshot | None = None
+    time: int  # latest event time before it, microseconds since 1970; NEVER: the beginning of the topic
+    offsets: Mapping[int, int]  # first ones of the events topic; of other partitions it is their first one
+    snapshot: Snapshot | None = None  # None: none is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

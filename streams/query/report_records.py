@@ -177,11 +177,7 @@ def unpack_reports(payload: bytes | memoryview) -> list[Report]:
 
 
 class ReadMarks:
-    """Writer of marks to the shared stores of an estate.
-
-    Attributes:
-        stores: the shared stores, sorted.
-    """
+    """Writer of marks to the shared stores of an estate."""
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
         self.stores = [name for name, store in estate.stores.items() if store.kind in SHARED_KINDS]

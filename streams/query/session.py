@@ -82,15 +82,10 @@ LOCAL_CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointi
 
 @dataclass(frozen=True, slots=True)
 class SparkJava:
-    """The Java of Spark's driver on this machine.
+    """The Java of Spark's driver on this machine."""
 
-    Attributes:
-        home: value for JAVA_HOME; None: the environment decides.
-        options: options of its command line.
-    """
-
-    home: Path | None = None
-    options: tuple[str, ...] = ()
+    home: Path | None = None  # value for JAVA_HOME; None: the environment decides
+    options: tuple[str, ...] = ()  # of its command line
 
 
 def open_session(
@@ -235,8 +230,7 @@ def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, s
     """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`. OSError: a directory
     cannot be created.
 
-    Returns:
-        The directories, and environment variables for Java.
+    The environment variables are for Java.
     """
     temporary = ScratchDirectory.claim(temporary_base())
     scratch, environment = [temporary], {}

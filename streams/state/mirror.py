@@ -199,9 +199,6 @@ class Mirror:
     """The arrays of one store in a file, a `twin.state.arrays.Arrays`. Created by `claim`.
 
     Without room for the file or its mapping the arrays are in this process's memory, and `validate` has no effect.
-
-    Attributes:
-        is_shared: True if other processes can map the arrays: they are in the file, and it was not removed.
     """
 
     def __init__(self, path: Path, file: int) -> None:
@@ -210,7 +207,7 @@ class Mirror:
         self._extents: dict[str, _Extent] = {}
         self._arrays: dict[str, Array] = {}
         self._content = _NOTHING  # the file, mapped
-        self.is_shared = True
+        self.is_shared = True  # other processes can map the arrays: they are in the file, and it was not removed
 
     @classmethod
     def claim(cls, path: Path) -> Mirror | None:
