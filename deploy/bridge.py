@@ -238,8 +238,7 @@ class AlertmanagerBridge:
 
 class _Peer:
     def __init__(self, url: str, bridge: AlertmanagerBridge, headers: dict[str, str]) -> None:
-        self.url = url
-        self.headers = headers
+        self.url, self.headers = url, headers
         self.changed = threading.Event()
         self.is_waited_for = False  # while it has not taken the present content
         self.thread = threading.Thread(target=bridge.serve, args=(self,), name=f"bridge {url}", daemon=True)

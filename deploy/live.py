@@ -87,9 +87,7 @@ class LiveTwin:
     """
 
     def __init__(self, settings: LiveSettings, say: Callable[[str], None], began_s: float) -> None:
-        self._settings = settings
-        self._say = say
-        self._began_s = began_s
+        self._settings, self._say, self._began_s = settings, say, began_s
         self._kafka = settings.kafka
         self._listen = settings.listen
         self._broker = self._part("broker", self._broker_words, "bootstrap.servers=", self._note_broker)

@@ -90,13 +90,8 @@ class Supervisor:
         on_line: Callable[[str], None] | None = None,
         on_restart: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.is_up = (
-            False  # set by its owner when the command works; from then on it never gives up, and each end fails
-        )
-        self._command = command
-        self._max_failures = max_failures
-        self._name = name
-        self._on_line = on_line
+        self.is_up = False  # set by its owner when the command works: from then on it never gives up, each end fails
+        self._command, self._max_failures, self._name, self._on_line = command, max_failures, name, on_line
         self._on_restart = on_restart
         self._last_error = ""
         self._stop = StopRequest()

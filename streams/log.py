@@ -47,10 +47,7 @@ class NewsLog:
     def __init__(
         self, log: Any, event: str, *, period_s: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._log = log
-        self._event = event
-        self._period_s = period_s
-        self._clock = clock
+        self._log, self._event, self._period_s, self._clock = log, event, period_s, clock
         self._logged: dict[str, int] = {}
         self._next_s = 0.0
 

@@ -102,9 +102,7 @@ class _AlertEntry:
 
     def __init__(self, record: AlertRecord, noted: NotedAlert, opened: str, notes: Sequence[Note]) -> None:
         data = record.data
-        self.record = record
-        self.noted = noted
-        self.opened = opened
+        self.record, self.noted, self.opened = record, noted, opened
         content = {
             **{name: value for name, value in msgspec.structs.asdict(data).items() if value is not msgspec.UNSET},
             "id": record.id,
@@ -132,8 +130,7 @@ class _IncidentEntry(_Entry):
         root = alerts.get(incident.root.data.alert_id, worst) if incident.is_open else worst
         others = [alert for alert in own if alert is not root]
         cleared = sorted((alert for alert in others if not alert.record.is_open), key=lambda alert: alert.record.time)
-        self.incident = incident
-        self.alerts = alerts
+        self.incident, self.alerts = incident, alerts
         self.severity = _severity(incident, root.record)
         content = {
             "id": incident.id,
@@ -249,10 +246,7 @@ class ConsoleModel(PageModel):
         zone: tzinfo = UTC,
     ) -> None:
         self.epoch = uuid.uuid4().hex[:12]
-        self._topics = topics
-        self._clock = clock
-        self._job_problem = job_problem
-        self._zone = zone
+        self._topics, self._clock, self._job_problem, self._zone = topics, clock, job_problem, zone
         self._lock = threading.RLock()
         self._version = 0
         self._stores: dict[str, _StoreEntry] = {}

@@ -101,8 +101,7 @@ class Broker:
         self._temporary = data is None
         self.data = (data or Path(tempfile.mkdtemp(prefix="mqtwin-broker-"))).absolute()
         self._requested_port = port
-        self._java_options = java_options
-        self._retention_hours = retention_hours
+        self._java_options, self._retention_hours = java_options, retention_hours
         self._port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = filelock.FileLock(self.data / ".lock", thread_local=False)

@@ -65,10 +65,7 @@ class TwinCollector(Collector):
         is_ready: Callable[[], bool],
         site: str = "",
     ) -> None:
-        self._latest = latest
-        self._lock = lock
-        self._status = status
-        self._is_ready = is_ready
+        self._latest, self._lock, self._status, self._is_ready = latest, lock, status, is_ready
         self._own_site = site
         self._has_complained = False  # of the status file, since it was last right
 

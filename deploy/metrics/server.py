@@ -49,14 +49,8 @@ class Health:
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._status = status
-        self._has_status = has_status
-        self._is_caught_up = is_caught_up
-        self._missing = missing
-        self._unreadable = unreadable
-        self._max_beat_s = max_beat_s
-        self._wall = wall
-        self._monotonic = monotonic
+        self._status, self._has_status, self._is_caught_up, self._missing = status, has_status, is_caught_up, missing
+        self._unreadable, self._max_beat_s, self._wall, self._monotonic = unreadable, max_beat_s, wall, monotonic
         self._read_s = monotonic()
 
     def on_read(self) -> None:

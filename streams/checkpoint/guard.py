@@ -240,11 +240,7 @@ class CheckpointGuard:
         client: Mapping[str, str],
         tolerate: bool,
     ) -> None:
-        self._location = location
-        self._estate = estate
-        self._topics = topics
-        self._conf = conf
-        self._client = client
+        self._location, self._estate, self._topics, self._conf, self._client = location, estate, topics, conf, client
         self._tolerate = tolerate
         self._guard: Guard | None = None
         self._has_started = False

@@ -77,10 +77,7 @@ class ComplaintLetters:
         monotonic: Callable[[], float] = time.monotonic,
         on_later: Callable[[Complaint], None] = lambda _: None,
     ) -> None:
-        self._intake = intake
-        self._source = source
-        self._send = send
-        self._on_later = on_later
+        self._intake, self._source, self._send, self._on_later = intake, source, send, on_later
         self._monotonic = monotonic
         self._counts: Counter[str] = Counter(intake.counts)
         self._sent: Counter[str] = Counter()
@@ -148,8 +145,7 @@ class Statistics:
         self, path: Path, estate: Estate, known: dict[str, tuple[int, int]], say: Callable[[str], None]
     ) -> None:
         self.coverage = LiveCoverage(estate, known)
-        self._path = path
-        self._say = say
+        self._path, self._say = path, say
         self._version: tuple[int, int] | None = None
 
     def scale(self, events: Iterable[Event]) -> Iterator[Event]:

@@ -35,8 +35,7 @@ class GrowingSource(Source):
     """Bytes that come one behind the other."""
 
     def __init__(self, name: str, feed: Feed) -> None:
-        self.name = name
-        self._feed = feed
+        self.name, self._feed = name, feed
         self._rest = b""  # without an end
         self._start = 0  # of the rest: the first byte that is in no page yet
         self._own = ""  # identity of the file
@@ -108,8 +107,7 @@ class FollowedFile(GrowingSource):
 
     def __init__(self, path: Path, feed: Feed, position: Position, complain: Callable[[str, str, str], None]) -> None:
         super().__init__(str(path), feed)
-        self._path = path
-        self._complain = complain
+        self._path, self._complain = path, complain
         self._read_before = dict(position.read)  # by file: the first byte that no process before has read
         self._passed_before = position.passed
         self._read: dict[str, int] = {}  # by file that was left: its end

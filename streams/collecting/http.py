@@ -119,8 +119,7 @@ class _Network(httpcore.NetworkBackend):
 
 class _Stream(httpcore.NetworkStream):
     def __init__(self, stream: httpcore.NetworkStream, network: _Network) -> None:
-        self._stream = stream
-        self._network = network
+        self._stream, self._network = stream, network
 
     @override
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:

@@ -181,8 +181,7 @@ class Mqweb:
     ) -> None:
         servers = dict.fromkeys(url.partition("/ibmmq")[0].rstrip("/") for url in urls)
         self.name = ",".join(servers)
-        self.clock = clock
-        self.sleep = sleep
+        self.clock, self.sleep = clock, sleep
         if not qmgrs:
             raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
         self._qmgrs = [check_name("--qmgr", qmgr) for qmgr in dict.fromkeys(qmgrs)]
@@ -193,8 +192,7 @@ class Mqweb:
         self._home: dict[str, str] = {}  # by queue manager: the server that has reached it last
         self._max_per_minute = max_per_minute
         self._asked_at: deque[int] = deque()  # times of the requests of the last minute, if there is a ceiling
-        self._complain = complain
-        self.say = say
+        self._complain, self.say = complain, say
         self._queues = check_pattern(queues)
         self._pauses: dict[_Key, _Pause] = {}
         self._busy: dict[str, int] = {}  # by queue manager: until when it may run a command that was not answered

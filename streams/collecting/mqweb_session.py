@@ -51,11 +51,7 @@ class FailedRequestError(Exception):
         is_elsewhere: bool = False,
     ) -> None:
         super().__init__(text)
-        self.code = code
-        self.reach = reach
-        self.wait_s = wait_s
-        self.may_run = may_run
-        self.is_elsewhere = is_elsewhere
+        self.code, self.reach, self.wait_s, self.may_run, self.is_elsewhere = code, reach, wait_s, may_run, is_elsewhere
 
 
 class TooLargeError(Exception):
@@ -81,11 +77,7 @@ class MqwebSession:
         if has_token and client.user is None:
             raise UsageError("--token-login needs a user; expected: --user and --password-file")
         self.request_count = 0
-        self._url = url
-        self._client = client
-        self._has_token = has_token
-        self._clock = clock
-        self._pace = pace
+        self._url, self._client, self._has_token, self._clock, self._pace = url, client, has_token, clock, pace
         self._headers = {
             "Content-Type": "application/json;charset=utf-8",
             "Accept": "application/json",

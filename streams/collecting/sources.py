@@ -158,10 +158,7 @@ class HttpSource(Source):
         position: Position,
         complain: Callable[[str, str, str], None],
     ) -> None:
-        self.name = name
-        self._client = client
-        self._requests = requests
-        self._interval_s = interval_s
+        self.name, self._client, self._requests, self._interval_s = name, client, requests, interval_s
         self._complain = complain
         self._asked = position.time
         self._next_s = 0.0

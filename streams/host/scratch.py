@@ -29,8 +29,7 @@ class ScratchDirectory:
     """A directory of this process, locked until `remove` or the end of the process."""
 
     def __init__(self, path: Path, lock: int) -> None:
-        self.path = path
-        self._lock = lock
+        self.path, self._lock = path, lock
 
     @classmethod
     def claim(cls, base: Path) -> ScratchDirectory:

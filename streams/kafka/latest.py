@@ -57,9 +57,7 @@ class Latest:
         keep_cleared_s: float = 300.0,
         derive: Callable[[StateEntry], Any] = lambda _: None,
     ) -> None:
-        self._topics = topics
-        self._keep_cleared_s = keep_cleared_s
-        self._derive = derive
+        self._topics, self._keep_cleared_s, self._derive = topics, keep_cleared_s, derive
         self._guard = RecordGuard()
         self.states: dict[str, StateEntry] = {}
         self.alerts: dict[str, AlertEntry] = {}  # by alert id, in the order of their first record

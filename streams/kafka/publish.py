@@ -232,8 +232,7 @@ class Pace:
     """
 
     def __init__(self, *, speed: float | None = None, rate: float | None = None) -> None:
-        self._speed = speed
-        self._rate = rate
+        self._speed, self._rate = speed, rate
         self._sent = 0
         self._held_s = 0.0
         self._first_us: int | None = None
@@ -372,8 +371,7 @@ class Sender:
     def __init__(
         self, kafka: Mapping[str, str], topics: Topics, result: PublishResult, *, linger_ms: int, create_topics: bool
     ) -> None:
-        self._kafka = kafka
-        self._topics = topics
+        self._kafka, self._topics = kafka, topics
         self._topic = topics.events
         self._result = result
         self._last_error = LastError()

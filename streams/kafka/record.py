@@ -320,8 +320,7 @@ def _copy(
 
 class _Converter:
     def __init__(self, target: WholeRecording | GrowingRecording, result: RecordResult) -> None:
-        self._target = target
-        self._result = result
+        self._target, self._result = target, result
         self._takes_text = target.path.suffix != ".arrow"
 
     def add(self, messages: Sequence[Message]) -> None:

@@ -185,8 +185,7 @@ class EventReader:
     def __init__(
         self, kafka: Mapping[str, str], topic: str, *, follow: bool, skipped: Collection[tuple[int, int]] = ()
     ) -> None:
-        self._topic = topic
-        self._skipped = skipped
+        self._topic, self._skipped = topic, skipped
         self.left_out: list[Message] = []  # of the last `read`
         self._last_error = LastError()
         self._consumer: Consumer = new_consumer(kafka, _EVENT_SETTINGS, self._last_error)
@@ -197,8 +196,7 @@ class EventReader:
         self.ranges = {number: offset_range(self._consumer, topic, number) for number in numbers}
         self._ends: dict[int, int] = {}  # of unfinished partitions
         self._held: set[int] = set()  # partitions that wait for others
-        self._follow = follow
-        self._numbers = numbers
+        self._follow, self._numbers = follow, numbers
         self._last_read_s = time.monotonic()
 
     def start(

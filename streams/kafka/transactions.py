@@ -64,8 +64,7 @@ class TransactionWatch:
     def __init__(
         self, ends: Callable[[], Iterable[PartitionEnd]], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._ends = ends
-        self._monotonic = monotonic
+        self._ends, self._monotonic = ends, monotonic
         self._looked_s = -LOOK_SECONDS
         self._held = HeldRecords()
         self._held_back: list[PartitionEnd] = []

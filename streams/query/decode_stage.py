@@ -187,11 +187,7 @@ class OutputBuffer:
         task: int = 0,
         span_reader: SpanReader | None = None,
     ) -> None:
-        self._decoder = decoder
-        self._plan = plan
-        self._source = source
-        self._buckets = buckets
-        self._task = task
+        self._decoder, self._plan, self._source, self._buckets, self._task = decoder, plan, source, buckets, task
         self._flushes = 0
         self._span_reader = span_reader
         self._clear()

@@ -252,13 +252,9 @@ class Job:
         guard: CheckpointGuard | None = None,
         sources: SourceGuard | None = None,
     ) -> None:
-        self.session = session
-        self.query = query
+        self.session, self.query = session, query
         self._batches = log
-        self._local_directories = local_directories
-        self._restart = restart
-        self._guard = guard
-        self._sources = sources
+        self._local_directories, self._restart, self._guard, self._sources = local_directories, restart, guard, sources
         self._explain_failure = explain_failure
 
     def wait(self, stop: threading.Event | None = None) -> None:

@@ -111,24 +111,18 @@ class BatchLog(StreamingQueryListener):
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._restarts = restarts
-        self._monotonic = monotonic
-        self._wall = wall
+        self._restarts, self._monotonic, self._wall = restarts, monotonic, wall
         self._latest_s = wall()  # the highest that the wall clock ever was
         self._beat_s = monotonic()  # end of the last batch, or of the last look that found nothing to read
         self._slow_s = SLOW_SECONDS
-        self._ends = ends
-        self._transactions = transactions
-        self._status = status
-        self._guard = guard
+        self._ends, self._transactions, self._status, self._guard = ends, transactions, status, guard
         self._listeners: list[Callable[[BatchReport], None]] = [
             listener.on_batch for listener in (guard, marks) if listener is not None
         ]
         if snapshots is not None:
             self._listeners.append(lambda report: snapshots.on_batch(report.batch_id, report.observed.get(CLOCK, 0)))
         self._log = structlog.get_logger("mqtwin.stream")
-        self._on_batch = on_batch
-        self._resources = resources
+        self._on_batch, self._resources = on_batch, resources
         self._warned_of_memory = False
         self.batch_ended = threading.Event()
         self.query_ended = threading.Event()

@@ -181,8 +181,7 @@ class ReadMarks:
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
         self.stores = [name for name, store in estate.stores.items() if store.kind in SHARED_KINDS]
-        self._kafka = kafka
-        self._topics = topics
+        self._kafka, self._topics = kafka, topics
         self._last_mark: bool | None = None
 
     def tell(self, *, caught_up: bool) -> None:

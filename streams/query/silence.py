@@ -76,10 +76,7 @@ class SourceWatch:
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._ends = ends
-        self._report = report
-        self._monotonic = monotonic
-        self._wall = wall
+        self._ends, self._report, self._monotonic, self._wall = ends, report, monotonic, wall
         self._lock = threading.Lock()
         self._sources = {name: _Source(limit, monotonic()) for name, limit in limits.items()}
         self._read: Offsets = {}
@@ -141,9 +138,7 @@ class SourceGuard:
     """A thread with a `SourceWatch` over the sources of an estate, which writes heartbeats to Kafka."""
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
-        self._estate = estate
-        self._kafka = kafka
-        self._topics = topics
+        self._estate, self._kafka, self._topics = estate, kafka, topics
         self._bits = SourceBits(estate)
         self._limits = watched_queue_managers(estate)
         self._watch = SourceWatch(self._limits, lambda: end_offsets(kafka, topics.events), self._write)

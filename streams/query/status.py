@@ -51,8 +51,7 @@ class StatusFile:
     """The writer of a status file. UsageError: the file cannot be written."""
 
     def __init__(self, path: Path, trigger: str = "0 seconds", *, wall: Callable[[], float] = time.time) -> None:
-        self._path = path
-        self._wall = wall
+        self._path, self._wall = path, wall
         self._lock = threading.Lock()  # Spark calls listeners from a thread of its own
         self._has_failed = False
         self.status = JobStatus(started_s=wall(), beat_s=wall(), trigger=trigger, sums=dict.fromkeys(_SUMS, 0))

@@ -109,8 +109,7 @@ class _Pipeline:
     def __init__(self, client: Any) -> None:
         import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
 
-        self._messages = messages
-        self._client = client
+        self._messages, self._client = messages, client
         self._file = client.sockfile
         self._dumps = client.pickleSer.dumps
         self._unanswered = self._pending_bytes = 0

@@ -110,8 +110,7 @@ class Twins:
     def __init__(
         self, estate: Estate, directory: Path | None, loss: Loss | None = None, bounds: Bounds | None = None
     ) -> None:
-        self._estate = estate
-        self._directory = directory
+        self._estate, self._directory = estate, directory
         self._loss = loss or Loss()
         self._bounds = bounds or Bounds.of_process()
         self._cache: OrderedDict[str, _CachedTwin] = OrderedDict()  # by store, the last used at the end
