@@ -223,7 +223,9 @@ def _show(
                 continue
             if not console.is_terminal:
                 _print_forecasts(states, printed)
-            speed = _played_s(states, outcome) / max(1.0, time.monotonic() - begun_story)
+            times = [datetime.fromisoformat(state.time).timestamp() * 1e6 for state in states.values() if state.time]
+            played_s = max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)  # by the slowest store
+            speed = played_s / max(1.0, time.monotonic() - begun_story)
             refresh(picture(states, run.alerts, outcome.events, speed, asked))
         _read_alerts(console, reader, run, timeout_s=1.0)
         refresh(picture(states, run.alerts, outcome.events, speed, asked))
@@ -232,11 +234,6 @@ def _show(
 def _applied(states: Mapping[str, StructureState]) -> int:
     """Return the number of events that the job has applied. states: latest state record of each store."""
     return sum(state.events for state in states.values())
-
-
-def _played_s(states: Mapping[str, StructureState], outcome: Outcome) -> float:
-    times = [datetime.fromisoformat(state.time).timestamp() * 1e6 for state in states.values() if state.time]
-    return max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)
 
 
 def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s: float = 0.01) -> None:

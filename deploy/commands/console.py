@@ -8,7 +8,6 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
@@ -26,9 +25,6 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
-
-if TYPE_CHECKING:
-    from deploy.console.acts import ActDesk
 
 _SOURCE, _SERVED, _NO_SIGN_IN, _NO_SITES = SourceOptions(), ServedOptions(), SignInOptions(), SitesOptions()
 
@@ -77,11 +73,15 @@ def console(
         if source.recording is not None and source.estate is not None:
             return server_of(play_recording(source.recording, open_estate(source.estate)), address)
         assert kafka is not None
+        from deploy.console.acts import ActDesk
         from deploy.console.live import NoteTaker
+        from streams.kafka.notes import ActLog
 
         model, past = follow_job(kafka, source, parts)
         notes = NoteTaker(kafka.client(), kafka.topics, model)
-        desk = None if actions is None or past is None else open_desk(kafka, past, actions)
+        desk = None
+        if actions is not None and past is not None:
+            desk = ActDesk(ActLog(kafka.client(), kafka.topics), past, actions)
         return ConsoleServer(model, address, past, past, notes.take, desk=desk)
 
     serve(open_server, opens=open_)
@@ -116,14 +116,6 @@ def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
         raise UsageError(f"--actions {actions} without a sign-in; expected: --trust-proxy ADDRESS or --oidc-issuer URL")
     if source.recording is not None or source.estate is None:
         raise UsageError(f"--actions {actions}; expected: with --bootstrap-servers and --estate")
-
-
-def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
-    """Return what takes requests of changes of a job's stores."""
-    from deploy.console.acts import ActDesk
-    from streams.kafka.notes import ActLog
-
-    return ActDesk(ActLog(kafka.client(), kafka.topics), past, actions)
 
 
 def follow_job(

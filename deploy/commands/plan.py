@@ -128,8 +128,7 @@ def find(
     loaded_estate = open_estate(estate)
     with show_progress("find") as advance:
         proposals = find_plans(recordings, loaded_estate, advance)
-    for number, own in enumerate(proposals):
-        print("\n".join(map(printable, [""] * (number > 0) + own.text.splitlines())))
+    _print_tables(own.text for own in proposals)
     print_line(f"{as_count(len(proposals), 'plan')} proposed, of rises at the same hour on most days")
     return None if proposals else 1
 
@@ -150,7 +149,7 @@ def import_(calendar: InputFile, /, *, estate: EstateFile, kafka: KafkaOptions |
     if left_out:
         print_warnings([f"{calendar}: left out: {left_out}"])
     if kafka is None:
-        print_planned((store, content) for store, content in plans if "cancelled" not in content)
+        _print_tables(planned_text(store, content) for store, content in plans if "cancelled" not in content)
     elif plans:
         _send(loaded_estate, kafka, plans)
     cancelled = sum("cancelled" in content for _, content in plans)
@@ -182,11 +181,10 @@ def list_(*, estate: EstateFile, kafka: KafkaOptions, store: str | None = None, 
     emit(plans_document(plans), as_json=json)
 
 
-def print_planned(plans: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Print plans as tables of the estate. plans: (store, content of a PLAN event)."""
-    for number, (store, content) in enumerate(plans):
-        lines = planned_text(store, content).splitlines()
-        print("\n".join(map(printable, [""] * (number > 0) + lines)))
+def _print_tables(texts: Iterable[str]) -> None:
+    """Print tables of the estate, with an empty line between two."""
+    for number, text in enumerate(texts):
+        print("\n".join(map(printable, [""] * (number > 0) + text.splitlines())))
 
 
 def plans_document(plans: list[StorePlan]) -> Document:

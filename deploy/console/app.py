@@ -32,8 +32,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.answers import Answers
 from deploy.console.identity import UNNAMED, Identity, NotSignedInError, Person, Role, SignIn, needed_role
-from deploy.console.model import ConsoleModel, PageModel
+from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
+from deploy.console.sites import PageModel
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
 

@@ -11,7 +11,6 @@ import re
 import threading
 import time
 import uuid
-from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -20,7 +19,6 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from typing_extensions import override
 
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
@@ -110,7 +108,7 @@ class _AlertEntry:
             "opened": opened,
             "is_open": record.is_open,
             "is_foreseen": data.is_foreseen,
-            "label": _labels(data.resources),
+            "label": ", ".join(Resource.parse(resource).label for resource in data.resources),
             "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
             "notes": notes,
         }
@@ -197,43 +195,7 @@ class _NoteBook:
         return own
 
 
-class PageModel(ABC):
-    """The content of a page, and its changes."""
-
-    epoch: str  # id of this model; versions of another one mean nothing here
-
-    @property
-    @abstractmethod
-    def version(self) -> int:
-        """The version of the last change."""
-
-    @property
-    @abstractmethod
-    def unreadable(self) -> int:
-        """Number of records that are neither states nor alerts nor dead letters."""
-
-    @property
-    @abstractmethod
-    def is_ready(self) -> bool:
-        """True if the broker answers and the topics were read to their ends."""
-
-    @property
-    @abstractmethod
-    def problem(self) -> str:
-        """Why the topics are not read; empty if they are."""
-
-    @abstractmethod
-    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return (version, JSON of everything that changed since a version). Version 0 asks for everything; `extra` are
-        further fields of `meta`.
-        """
-
-    @abstractmethod
-    def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
-        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
-
-
-class ConsoleModel(PageModel):
+class ConsoleModel:
     """The content of the page. Its methods may be called from several threads. `job_problem` returns why the job has
     stopped, or "".
     """
@@ -245,7 +207,7 @@ class ConsoleModel(PageModel):
         job_problem: Callable[[], str] = str,
         zone: tzinfo = UTC,
     ) -> None:
-        self.epoch = uuid.uuid4().hex[:12]
+        self.epoch = uuid.uuid4().hex[:12]  # id of this model; versions of another one mean nothing here
         self._topics, self._clock, self._job_problem, self._zone = topics, clock, job_problem, zone
         self._lock = threading.RLock()
         self._version = 0
@@ -465,23 +427,23 @@ class ConsoleModel(PageModel):
     # --- answers ---------------------------------------------------------------------------------------------------
 
     @property
-    @override
     def version(self) -> int:
+        """The version of the last change."""
         return self._version
 
     @property
-    @override
     def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts nor dead letters."""
         return self._guard.unreadable
 
     @property
-    @override
     def is_ready(self) -> bool:
+        """True if the broker answers and the topics were read to their ends."""
         return bool(self._source["connected"] and self._source["caught_up"])
 
     @property
-    @override
     def problem(self) -> str:
+        """Why the topics are not read; empty if they are."""
         return str(self._source["problem"])
 
     @property
@@ -505,8 +467,10 @@ class ConsoleModel(PageModel):
         age_s = round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None
         return {**self._source, "job_problem": self._job_problem(), "age_s": age_s}
 
-    @override
     def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+        """Return (version, JSON of everything that changed since a version). Version 0 asks for everything; `extra` are
+        further fields of `meta`.
+        """
         with self._lock:
             content: dict[str, Any] = {
                 "version": self._version,
@@ -537,8 +501,8 @@ class ConsoleModel(PageModel):
         with self._lock:
             return list(self._notes.notes_on(alert_id) or self._early_notes.notes_on(alert_id))
 
-    @override
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
         with self._lock:
             return msgspec.json.encode({"meta": {**self._meta(), **(extra or {})}})
 
@@ -568,10 +532,6 @@ class ConsoleModel(PageModel):
             "likely": LIKELY,
             "possible": POSSIBLE,
         }
-
-
-def _labels(resources: Sequence[str]) -> str:
-    return ", ".join(Resource.parse(resource).label for resource in resources)
 
 
 def _rank(severity: str) -> int:

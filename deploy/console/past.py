@@ -108,7 +108,8 @@ class PastTwins(Past):
         self._end = self._folded(timeline.times[-1], everything=True)
         self._span = span or Span(begin=timeline.times[0] / SECOND, end=timeline.times[-1] / SECOND)
         marks = _marks(timeline)
-        first = timeline.times[-1] if not marks else self._sample_after(round(marks[0].time * SECOND))
+        called = round(marks[0].time * SECOND) if marks else timeline.times[-1]
+        first = next((own for own in timeline.times if own >= called), timeline.times[-1])
         self._moments = Moments(
             name=timeline.recording.name,
             times=[time / SECOND for time in timeline.times],
@@ -164,9 +165,6 @@ class PastTwins(Past):
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
         return twin
-
-    def _sample_after(self, time: int) -> int:
-        return next((own for own in self._timeline.times if own >= time), self._timeline.times[-1])
 
     def _folded(self, time: int, *, everything: bool) -> ConsoleModel:
         """Return the model of a moment, microseconds; everything: with all samples until then, for the history."""

@@ -27,8 +27,9 @@ from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
 from deploy.console.app import Answer, ConsoleState, Tools, new_app
 from deploy.console.identity import Identity, Proxy
-from deploy.console.model import ConsoleModel, PageModel
+from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
+from deploy.console.sites import PageModel
 from twin.errors import MqtwinError, UsageError
 from twin.outputs import read_secret
 

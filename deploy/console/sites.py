@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from typing_extensions import override
 
-from deploy.console.model import ConsoleModel, PageModel
+from deploy.console.model import ConsoleModel
 from twin.records import ResourceForecast
 from twin.records.states import is_full_now
 
@@ -62,7 +61,7 @@ class SiteStatus(msgspec.Struct, frozen=True, kw_only=True):
     severities: dict[str, int]  # number of stores by severity, "" without an open incident
 
 
-class SitesModel(PageModel):
+class SitesModel:
     """The content of the page about several sites."""
 
     def __init__(self, sites: Mapping[str, ConsoleModel]) -> None:
@@ -70,36 +69,34 @@ class SitesModel(PageModel):
         self._sites = sites
 
     @property
-    @override
     def version(self) -> int:
+        """The version of the last change."""
         return sum(model.version for model in self._sites.values())
 
     @property
-    @override
     def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts nor dead letters."""
         return sum(model.unreadable for model in self._sites.values())
 
     @property
-    @override
     def is_ready(self) -> bool:
         """True while any site is: one that is away takes nothing from the others."""
         return any(model.is_ready for model in self._sites.values())
 
     @property
-    @override
     def problem(self) -> str:
+        """Why topics are not read; empty if they are."""
         own = ((name, model.problem) for name, model in self._sites.items())
         return "; ".join(f"{name}: {problem}" for name, problem in own if problem)
 
-    @override
-    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+    def changes(self, _since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         """Return the version, and everything as JSON, which is small."""
         version = self.version
         sites = [_status(name, model) for name, model in self._sites.items()]
         return version, msgspec.json.encode({"meta": dict(extra or {}), "sites": sites, "stores": self.lines()})
 
-    @override
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Return everything as JSON."""
         return self.changes(0, extra)[1]
 
     def lines(self) -> list[Line]:
@@ -111,6 +108,9 @@ class SitesModel(PageModel):
         )
         order = heapq.nsmallest(MAX_LINES, summaries, key=lambda own: (not own[0].full, -own[0].urgency, own[1]))
         return [_line(summary, name) for summary, name in order]
+
+
+PageModel = ConsoleModel | SitesModel  # the content of a page, and its changes
 
 
 def _line(own: _Summary, site: str) -> Line:

@@ -153,10 +153,7 @@ class SourceOptions:
             raise UsageError(f"--zone {self.zone} with --estate; expected: [site] zone in {estate}")
 
 
-def _file_of_site(value: object) -> Path:
-    return Path(str(value).partition("=")[2] or str(value))
-
-
+_OF_SITE = FileUse(is_secret=True, path_of=lambda value: Path(str(value).partition("=")[2] or str(value)))  # NAME=FILE
 SITES = Group("Several sites", sort_key=2)
 
 
@@ -182,10 +179,7 @@ class SitesOptions:
 
     site: Repeated = ()
     site_estate: Annotated[tuple[EstateFile, ...], Parameter(negative="", show_default=False)] = ()
-    site_kafka_file: Annotated[
-        tuple[Annotated[str, FileUse(is_secret=True, path_of=_file_of_site)], ...],
-        Parameter(negative="", show_default=False),
-    ] = ()
+    site_kafka_file: Annotated[tuple[Annotated[str, _OF_SITE], ...], Parameter(negative="", show_default=False)] = ()
 
     def sources(self) -> list[SiteSource]:
         """Return the sites; none without --site. UsageError: an option is wrong, or names no site."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -239,7 +240,8 @@ def compare(
     played = play(recording, estate)
     records = list(alerts)
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
-        f"fixed line at {percent:.0f} %": _fixed_line(percent) for percent in _LINES_PCT
+        f"fixed line at {percent:.0f} %": partial(static_pages, percent=percent, structure_only=True)
+        for percent in _LINES_PCT
     }
     methods["straight line"] = straight_line_pages
     methods["twin"] = lambda series: from_incidents(records, series.store)
@@ -309,10 +311,6 @@ def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path)
         ("what would have been enough, as a page to hand on", f"{program} advise {store} {files} --html {report}"),
         ("the same events as requests: change a size in the estate first", f"{program} replay {again} --demands"),
     ]
-
-
-def _fixed_line(percent: float) -> Callable[[Series], list[Alarm]]:
-    return lambda series: static_pages(series, percent, structure_only=True)
 
 
 def _opening(alerts: Iterable[AlertRecord], store: str, time: str) -> AlertRecord | None:

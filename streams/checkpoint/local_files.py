@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -204,16 +205,10 @@ class CheckpointFiles(BatchLogs):
 
     def _check_metadata(self) -> Iterator[Finding]:
         path = self.directory / "metadata"
-        if not self.has_begun:
-            return
-        problem = file_problem(path)
-        if not problem:
-            try:
-                decode_json(path.read_text(encoding="utf-8"), _Query)
-            except (DamagedFileError, UnicodeDecodeError, OSError) as error:
-                problem = str(error)
-        if problem:
-            yield Finding("metadata", problem)
+        if self.has_begun:
+            problem = self._problem("metadata", lambda: decode_json(path.read_text(encoding="utf-8"), _Query))
+            if problem:
+                yield Finding("metadata", problem)
 
     def _check_logs(self, *, thorough: bool) -> Iterator[Finding]:
         last = self.last_batch
@@ -244,7 +239,7 @@ class CheckpointFiles(BatchLogs):
     def _check_offsets(self, last: int, *, thorough: bool) -> Iterator[Finding]:
         for batch in self.batches:
             is_needed = batch >= last - 1
-            problem = self._problem(f"offsets/{batch}", self.read_offsets, batch) if is_needed or thorough else ""
+            problem = self._offsets_problem(batch) if is_needed or thorough else ""
             if problem and batch == last:
                 yield Finding(f"offsets/{batch}", problem, self._go_back(batch - 1) or _RESTORE)
             elif problem:
@@ -253,19 +248,24 @@ class CheckpointFiles(BatchLogs):
     def _check_commits(self, last: int, *, thorough: bool) -> Iterator[Finding]:
         for batch in self.commits:
             is_last = batch == self.commits[-1]
-            problem = self._problem(f"commits/{batch}", self._read_commit, batch) if is_last or thorough else ""
+            problem = ""
+            if is_last or thorough:
+                problem = self._problem(f"commits/{batch}", partial(self._read_commit, batch))
             if problem:
                 yield Finding(f"commits/{batch}", problem, *self._commit_consequence(batch, last, is_last=is_last))
 
-    def _problem(self, path: str, read: Callable[[int], Any], batch: int) -> str:
-        """Return the damage of a file of `offsets` or `commits`; empty for none."""
+    def _problem(self, path: str, read: Callable[[], Any]) -> str:
+        """Return the damage of a file, found by its checksums or as it is read; empty for none."""
         problem = file_problem(self.directory / path)
         if not problem:
             try:
-                read(batch)
-            except (DamagedFileError, OSError) as error:
+                read()
+            except (DamagedFileError, UnicodeDecodeError, OSError) as error:
                 problem = str(error)
         return problem
+
+    def _offsets_problem(self, batch: int) -> str:
+        return self._problem(f"offsets/{batch}", lambda: self.read_offsets(batch))
 
     def _read_commit(self, batch: int) -> None:
         lines = split_lines((self.directory / "commits" / str(batch)).read_bytes())
@@ -285,9 +285,7 @@ class CheckpointFiles(BatchLogs):
         """Return the remedy that goes back to the end of a batch; empty if its state or offsets are missing."""
         if batch < 1 or batch not in self.batches or batch - 1 not in self.batches:
             return ""
-        if self._problem(f"offsets/{batch}", self.read_offsets, batch):
-            return ""
-        if list(self._check_partitions(batch + 1, thorough=False)):
+        if self._offsets_problem(batch) or list(self._check_partitions(batch + 1, thorough=False)):
             return ""
         return (
             f"restore it from a copy, or go back to the end of batch {batch}: remove the files of offsets and commits "
@@ -329,17 +327,15 @@ class CheckpointFiles(BatchLogs):
         if not (self.directory / "state" / "0").is_dir():
             yield Finding("state/0", "is missing")
             return
-        problem = file_problem(self.directory / path)
-        if not problem:
-            try:
-                for file in self.read_operator().schema_files:
-                    if not file.is_file():
-                        problem = f"names {file}, which is not there: was the checkpoint moved?"
-            except (DamagedFileError, OSError) as error:
-                problem = str(error)
+        problem = self._problem(path, self._read_schema_files)
         if problem:
             remedy = f"move it back to where it was, or {_RELOCATE}" if "moved" in problem else _RESTORE
             yield Finding(path, problem, remedy)
+
+    def _read_schema_files(self) -> None:
+        for file in reversed(self.read_operator().schema_files):
+            if not file.is_file():
+                raise DamagedFileError(f"names {file}, which is not there: was the checkpoint moved?")
 
     def _count_partitions(self) -> int:
         """Return the number of state partitions; 0 if it is unknown."""

@@ -92,17 +92,17 @@ def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOff
     starts = [(own.digest, own.begin) for own in known]
     if not starts or starts[0][1]:
         starts.insert(0, ("", {}))  # a version that kept none
-    first = max(place for place, (_, own) in enumerate(starts) if place == 0 or _is_behind(begin, own))
+    first = max(
+        place
+        for place, (_, own) in enumerate(starts)
+        if place == 0 or any(offset > own.get(partition, 0) for partition, offset in begin.items())
+    )
     ends: list[EventOffsets | None] = [own for _, own in starts[first + 1 :]]
     begins = [begin, *(own for _, own in starts[first + 1 :])]
     return [
         Stretch(own, end, digest, _read_estate(folder, digest))
         for own, end, (digest, _) in zip(begins, [*ends, None], starts[first:], strict=True)
     ]
-
-
-def _is_behind(offsets: EventOffsets, change: EventOffsets) -> bool:
-    return any(offset > change.get(partition, 0) for partition, offset in offsets.items())
 
 
 def _read_estate(folder: Folder, digest: str) -> Estate | None:

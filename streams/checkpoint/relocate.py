@@ -64,7 +64,10 @@ def relocate(
     location = str(directory)
     check_readable(location, manifest)
     check_ended(location, files)
-    _check_target(directory, target)
+    if os.path.lexists(target):
+        raise UsageError(f"--output {target} is there already; expected: a name that is free")
+    if target.resolve().is_relative_to(directory.resolve()):
+        raise UsageError(f"--output {target} is in the checkpoint itself; expected: a folder beside it")
     names = _renamed(files, manifest, prefix, otlp_topic)
     after = _uri(home) if home is not None else _uri(str(target))
     with _stopped(directory), _draft(target) as draft:
@@ -79,13 +82,6 @@ def relocate(
         _check_copy(location, draft, before, after)
     is_checked = manifest is not None and bool(manifest.read)
     return Relocation((before or after, after), names, count, has_forgotten, is_checked)
-
-
-def _check_target(directory: Path, target: Path) -> None:
-    if os.path.lexists(target):
-        raise UsageError(f"--output {target} is there already; expected: a name that is free")
-    if target.resolve().is_relative_to(directory.resolve()):
-        raise UsageError(f"--output {target} is in the checkpoint itself; expected: a folder beside it")
 
 
 def _renamed(
@@ -200,7 +196,8 @@ def _rewrite_offsets(draft: Path, names: Mapping[str, str]) -> int:
             offsets = msgspec.json.decode(last, type=dict[str, dict[str, int]])
         except UNREADABLE:
             return text
-        return f"{head}{line}{msgspec.json.encode(_with_names(offsets, names)).decode()}"
+        own = {names.get(topic, topic): partitions for topic, partitions in offsets.items()}
+        return f"{head}{line}{msgspec.json.encode(own).decode()}"
 
     paths = [*_all(draft, "offsets/[0-9]*"), *_all(draft, "sources/0/[0-9]*")]
     return sum(_rewrite(draft, path, renamed) for path in paths)
@@ -220,10 +217,6 @@ def _rewrite(draft: Path, path: Path, change: Callable[[str], str]) -> bool:
     if changed != text:
         LocalFolder(draft).write(str(path.relative_to(draft)), changed.encode())
     return changed != text
-
-
-def _with_names(by_topic: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
-    return {names.get(topic, topic): own for topic, own in by_topic.items()}
 
 
 def _manifest_of(manifest: Manifest, names: Mapping[str, str], prefix: str | None, *, other_cluster: bool) -> Manifest:

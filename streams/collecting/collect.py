@@ -23,7 +23,7 @@ from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.feeds import Complaint, Event, Feed, Intake, Item, Page, PassedOver
+from twin.feeds import Complaint, Event, Feed, Intake, Page, PassedOver
 from twin.feeds.coverage import LiveCoverage
 from twin.feeds.importing import read_page, recorded, sort_key
 from twin.feeds.intake import MAX_EXAMPLES
@@ -89,7 +89,9 @@ class ComplaintLetters:
         if self._counts != self._intake.counts:
             for code, count in self._intake.counts.items():
                 if count > self._counts[code] and code not in _OF_OPTIONS and self._is_due(code):
-                    complaint = _with_number(self._intake.latest[code], count)
+                    complaint = self._intake.latest[code]
+                    if count > 1:
+                        complaint = replace(complaint, text=f"{complaint.text} ({count:,} such complaints so far)")
                     self._send(self._letter(complaint, page))
                     if count > MAX_EXAMPLES:
                         self._on_later(complaint)
@@ -129,11 +131,6 @@ class ComplaintLetters:
             value=value,
             length=len(value),
         )
-
-
-def _with_number(complaint: Complaint, count: int) -> Complaint:
-    """Return a complaint that says how many of its code there were so far, unless it is the first."""
-    return complaint if count == 1 else replace(complaint, text=f"{complaint.text} ({count:,} such complaints so far)")
 
 
 class Statistics:
@@ -255,14 +252,11 @@ def _events(
     for page in pages:
         try:
             items = read_page(feed, page, source.name)
-            events += intake.sift(items if page.before != NOT_BY_TIME else _without_events(items))
+            if page.before == NOT_BY_TIME:  # it is read again, and gave its events before the restart
+                items = (item for item in items if isinstance(item, Complaint | PassedOver))
+            events += intake.sift(items)
         except Exception as error:  # noqa: BLE001 -- a defect of a reader costs one page, not the collector
             intake.complain("reader-failed", page.name, f"{type(error).__name__}: {error}")
         letters.send_new(page)
         source.note_taken(page, feed)
     return sorted(events, key=sort_key)
-
-
-def _without_events(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield what a page that is read again holds, without the events, which it gave before the restart."""
-    return (item for item in items if isinstance(item, Complaint | PassedOver))

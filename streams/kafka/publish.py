@@ -153,7 +153,10 @@ class OutgoingChunk:
         """Return a rejected event as a record, its bytes unchanged."""
         if isinstance(self._chunk, TableChunk):
             row = self._chunk.rows.slice(reject.index - self._chunk.first, 1)
-            return Record(UNROUTED, _arrow_stream(row), ARROW, 1)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, row.schema) as writer:
+                writer.write_table(row)
+            return Record(UNROUTED, bytes(sink.getvalue().to_pybytes()), ARROW, 1)
         return Record(UNROUTED, reject.value, JSON, 1)
 
     def _texts(self, rows: Array) -> list[bytes]:
@@ -209,13 +212,6 @@ def _with_store(text: bytes, store: str) -> bytes:
         return text
     event["store"] = store
     return msgspec.json.encode(event)
-
-
-def _arrow_stream(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue().to_pybytes())
 
 
 class Slice(NamedTuple):
@@ -371,7 +367,6 @@ class Sender:
     def __init__(
         self, kafka: Mapping[str, str], topics: Topics, result: PublishResult, *, linger_ms: int, create_topics: bool
     ) -> None:
-        self._kafka, self._topics = kafka, topics
         self._topic = topics.events
         self._result = result
         self._last_error = LastError()
@@ -380,15 +375,11 @@ class Sender:
         self._produced: deque[tuple[int, int]] = deque()  # (records, bytes) per call that may be pending, newest last
         self._produced_records = self._produced_bytes = 0  # sums of `_produced`
         self._started_s = time.monotonic()
-        max_record_bytes = self._prepare_topic(create=create_topics)
+        fetch_metadata(new_producer(kafka, {}, self._last_error), kafka, self._last_error)
+        max_record_bytes = prepare_topic(topics, topics.events, kafka, create=create_topics)
         self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES  # of a record
         settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": max_record_bytes}
         self._producer: Producer = new_producer(kafka, {**settings, "on_delivery": self._on_delivery}, self._last_error)
-
-    def _prepare_topic(self, *, create: bool) -> int:
-        """Check the events topic, or create it, and return the largest record that it takes, in bytes."""
-        fetch_metadata(new_producer(self._kafka, {}, self._last_error), self._kafka, self._last_error)
-        return prepare_topic(self._topics, self._topic, self._kafka, create=create)
 
     def start(self) -> None:
         """Start the clock of `wait_until`."""

@@ -53,7 +53,9 @@ class _RecordingFile:
     """A file that a recording is written to. A context manager: an error is raised again with the file's path."""
 
     def __init__(self, path: Path) -> None:
-        _check_writable(path)
+        suffix_of(path)
+        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise UsageError(f"{path} cannot be written; expected: a file in a folder that exists and may be written")
         self.path = path
         self.is_untouched = False  # nothing was written and an earlier recording at the path is kept
         self._file = path
@@ -188,12 +190,6 @@ class GrowingRecording(_RecordingFile):
                 f"{self.path} has {self.path.stat().st_size} bytes of {position.bytes} recorded; expected: a new name"
             )
         return position
-
-
-def _check_writable(path: Path) -> None:
-    suffix_of(path)
-    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"{path} cannot be written; expected: a file in a folder that exists and may be written")
 
 
 def _free_name(path: Path) -> Path:

@@ -32,40 +32,19 @@ _LOGIN_MODULE = {
 }
 # Names of Kafka's Java client only. librdkafka refuses names that it does not know.
 _JAVA_ONLY = (
-    "config.providers",
-    "sasl.jaas.config",
-    "sasl.login.",
-    "sasl.client.callback.handler.class",
-    "ssl.truststore.",
-    "ssl.keystore.",
-    "ssl.enabled.protocols",
-    "ssl.protocol",
-    "ssl.secure.random.implementation",
+    *("config.providers", "sasl.jaas.config", "sasl.login.", "sasl.client.callback.handler.class"),
+    *("ssl.truststore.", "ssl.keystore.", "ssl.enabled.protocols", "ssl.protocol", "ssl.secure.random.implementation"),
 )
 # The settings of a connection. Others, such as fetch sizes and batching, are not for an admin client.
 _CONNECTION = (
-    "bootstrap.servers",
-    "client.",
-    "security.",
-    "sasl.",
-    "ssl.",
-    "enable.ssl.",
-    "socket.",
-    "broker.address.",
+    *("bootstrap.servers", "client.", "security.", "sasl.", "ssl.", "enable.ssl.", "socket.", "broker.address."),
     "config.providers",
 )
 # What mqtwin decides itself; of these Spark refuses most.
 _OURS = frozenset(
     (
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "interceptor.classes",
-        "isolation.level",
-        "key.deserializer",
-        "key.serializer",
-        "transactional.id",
-        "value.deserializer",
-        "value.serializer",
+        *("auto.offset.reset", "enable.auto.commit", "interceptor.classes", "isolation.level", "transactional.id"),
+        *("key.deserializer", "key.serializer", "value.deserializer", "value.serializer"),
     )
 )
 FOR_JAVA = "java:"  # begins names of a properties file that librdkafka does not have
@@ -107,7 +86,7 @@ def foreign_settings(path: Path) -> list[str]:
     Files that are handed out for copying have names of schema registries, serializers and consumers. Kafka's own client
     passes over what it does not know, and so gets them. UsageError: see `read_properties`.
     """
-    lines = _lines_of_properties(path)
+    lines = {_unescaped(parts["key"], path, number): number for number, parts in _properties(path)}
     foreign = [key for key in lines if _is_ours(key) or _is_unknown(key.removeprefix("kafka."))]
     return [f"{key} (line {lines[key]})" for key in foreign]
 
@@ -164,8 +143,9 @@ def for_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
     rd = {key: value for key, value in java.items() if key.startswith(_CONNECTION) and not key.startswith(_JAVA_ONLY)}
     jaas = java.get("sasl.jaas.config")
     if jaas is not None:
-        login = {key: _unquoted(value) for key, value in _LOGIN.findall(jaas)}
-        rd |= {f"sasl.{key}": value for key, value in login.items()}
+        for key, value in _LOGIN.findall(jaas):
+            is_quoted = value.startswith(('"', "'"))
+            rd[f"sasl.{key}"] = re.sub(r"\\(.)", r"\1", value[1:-1]) if is_quoted else value
     if "ssl.truststore.location" in java:
         rd["ssl.ca.location"] = _pem_location(java, "ssl.truststore")
     if "ssl.keystore.location" in java:
@@ -186,7 +166,7 @@ def _pem_location(settings: Mapping[str, str], store: str) -> str:
 
 def _in_jaas(password: str | None) -> str:
     """Return a password, or a reference to one, in quotation marks. Java inserts a referenced value without escapes."""
-    if password is None or not has_reference(password):
+    if password is None or not _REFERENCE.search(password):
         return _quoted(password or "")
     if re.search(r'["\\]', resolve_references(password)):
         raise UsageError(
@@ -200,10 +180,6 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith(('"', "'")) else text
-
-
 def read_properties(path: Path) -> dict[str, str]:
     """Return the properties of a file in UTF-8, parsed as Java does; the last line of a key counts. UsageError: the
     file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of the file.
@@ -212,11 +188,6 @@ def read_properties(path: Path) -> dict[str, str]:
         _unescaped(parts["key"], path, number): _unescaped(parts["value"], path, number)
         for number, parts in _properties(path)
     }
-
-
-def _lines_of_properties(path: Path) -> dict[str, int]:
-    """Return the number of the line of each key. UsageError: see `read_properties`."""
-    return {_unescaped(parts["key"], path, number): number for number, parts in _properties(path)}
 
 
 def _properties(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
@@ -254,11 +225,6 @@ def resolve_references(text: str) -> str:
         return properties[match["key"]]
 
     return _REFERENCE.sub(look_up, text)
-
-
-def has_reference(text: str) -> bool:
-    """Return True if a value refers to a file."""
-    return _REFERENCE.search(text) is not None
 
 
 def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,16 @@ _T = TypeVar("_T")
 _log = structlog.get_logger("mqtwin.topics")
 
 
+class _Name:
+    """The name of a topic behind the prefix of `Topics`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, topics: Topics, _: object = None) -> str:
+        return f"{topics.prefix}.{self._name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
@@ -32,40 +42,13 @@ class Topics:
     prefix: str = DEFAULT_PREFIX
     otlp: str | None = None
 
-    @property
-    def events(self) -> str:
-        """Events, written by producers, key = store."""
-        return f"{self.prefix}.events"
-
-    @property
-    def state(self) -> str:
-        """State records, compacted, key = store."""
-        return f"{self.prefix}.state"
-
-    @property
-    def alerts(self) -> str:
-        """Alerts, compacted, key = alert id."""
-        return f"{self.prefix}.alerts"
-
-    @property
-    def dlq(self) -> str:
-        """Dead letters."""
-        return f"{self.prefix}.dlq"
-
-    @property
-    def reports(self) -> str:
-        """Reports of stores to those they share, key = the shared store."""
-        return f"{self.prefix}.reports"
-
-    @property
-    def notes(self) -> str:
-        """Notes of people on alerts, key = alert id."""
-        return f"{self.prefix}.notes"
-
-    @property
-    def acts(self) -> str:
-        """Changes that people request, and what became of them, key = id of the request."""
-        return f"{self.prefix}.acts"
+    events = _Name("events")  # written by producers, key = store
+    state = _Name("state")  # state records, compacted, key = store
+    alerts = _Name("alerts")  # compacted, key = alert id
+    dlq = _Name("dlq")  # dead letters
+    reports = _Name("reports")  # of stores to those they share, key = the shared store
+    notes = _Name("notes")  # of people on alerts, key = alert id
+    acts = _Name("acts")  # changes that people request, and what became of them, key = id of the request
 
     @property
     def out(self) -> tuple[str, str, str, str]:

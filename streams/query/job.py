@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -134,7 +135,18 @@ def _start_guarded(
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
     marks = ReadMarks(settings.estate, settings.client, settings.topics)
-    log = _batch_log(settings, session, sources, None if settings.available_now else marks, on_batch)
+    directory = local_directory(settings.checkpoint)
+    log = BatchLog(
+        on_batch,
+        measure_session(session),
+        ends=lambda topic: end_offsets(settings.client, topic),
+        guard=sources,
+        marks=None if settings.available_now else marks,
+        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
+        transactions=watch_transactions(settings.client, settings.topics.read),
+        restarts=RestartLog(settings.estate),
+        snapshots=SnapshotWriter(directory, settings.snapshot_hours) if directory and settings.snapshot_hours else None,
+    )
     explain_failure = partial(_explain_failure, settings, guard, directories)
     session.streams.addListener(log)
     marks.tell(caught_up=False)  # there may be a backlog
@@ -179,36 +191,6 @@ def _skip_records(settings: JobSettings, guard: CheckpointGuard) -> None:
         if directory is None:
             raise UsageError(f"--skip {place}: checkpoint {settings.checkpoint}; expected: one on this machine")
         skip_record(directory, place, settings.client, settings.topics, guard.note_skipped)
-
-
-def _batch_log(
-    settings: JobSettings,
-    session: SparkSession,
-    sources: SourceGuard | None,
-    marks: ReadMarks | None,
-    on_batch: Callable[[dict[str, Any]], None] | None,
-) -> BatchLog:
-    return BatchLog(
-        on_batch,
-        measure_session(session),
-        ends=lambda topic: end_offsets(settings.client, topic),
-        guard=sources,
-        marks=marks,
-        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
-        transactions=watch_transactions(settings.client, settings.topics.read),
-        restarts=RestartLog(settings.estate),
-        snapshots=_snapshot_writer(settings),
-    )
-
-
-def _snapshot_writer(settings: JobSettings) -> SnapshotWriter | None:
-    """Return the writer of snapshots; None if there are to be none, or the checkpoint is not on this machine."""
-    directory = local_directory(settings.checkpoint)
-    return (
-        SnapshotWriter(directory, settings.snapshot_hours)
-        if directory is not None and settings.snapshot_hours
-        else None
-    )
 
 
 def _explain_failure(
@@ -342,14 +324,15 @@ def explain(
     text = str(error)
     local = [Path(unquote(urlparse(checkpoint).path))] if urlparse(checkpoint).scheme in ("", "file") else []
     full = _find_full_disks([*local, *directories]) if _FILES.search(text) or _NO_SPACE.search(text) else []
-    if full:
-        return f"disk full: {'; '.join(full)}; make room: started again, the job continues where it was"
-    if _NO_SPACE.search(text):
-        return f"disk full: {one_line(text)}"
-    of_kafka = _explain_time(text) or _explain_missing_topics(text, topics, kafka)
-    if of_kafka:
-        return of_kafka
-    if _KILLED.search(text) and not _has_python_traceback(text):
+    if full or _NO_SPACE.search(text):
+        room = "; make room: started again, the job continues where it was"
+        return f"disk full: {'; '.join(full) + room if full else one_line(text)}"
+    if of_time := _explain_time(text):
+        return of_time
+    with suppress(MqtwinError):  # no broker answers, and Spark's own text has to do
+        if _NO_TOPIC.search(text) and (missing := missing_topics(kafka, topics)):
+            return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
+    if _KILLED.search(text) and "Traceback (most recent call last)" not in text:  # which Python did not raise
         return f"a Python worker was killed (out of memory?): {one_line(text)}"
     return one_line(text)
 
@@ -365,13 +348,6 @@ def _explain_time(text: str) -> str:
     )
 
 
-def _explain_missing_topics(text: str, topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> str:
-    missing = _find_missing_topics(topics, kafka) if _NO_TOPIC.search(text) else []
-    if not missing:
-        return ""
-    return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
-
-
 def _find_full_disks(places: Iterable[Path]) -> list[str]:
     """Return one sentence per disk with less than `FULL_BYTES` free space, or no room for another file."""
     sentences = {}
@@ -384,14 +360,3 @@ def _find_full_disks(places: Iterable[Path]) -> list[str]:
             elif (files := os.statvfs(existing)).f_files and files.f_favail < FULL_FILES:
                 sentences[existing] = f"{place}: {files.f_favail:,} of {files.f_files:,} files (inodes) free"
     return list(sentences.values())
-
-
-def _find_missing_topics(topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> list[str]:
-    try:
-        return missing_topics(kafka, topics)
-    except MqtwinError:  # no broker answers, and Spark's own text has to do
-        return []
-
-
-def _has_python_traceback(text: str) -> bool:
-    return "Traceback (most recent call last)" in text

@@ -86,27 +86,9 @@ def unpack_items(rows: Iterable[tuple[Any, ...]]) -> list[ReadItem]:
 # column because PySpark takes time per column to pass rows. Behind these come two that are not
 # summed up: see `streams.query.observed`, RESTARTED and CLOCK.
 FIGURES = (
-    "events",
-    "duplicates",
-    "blocks",
-    "alerts",
-    "dead_letters",
-    "reports",
-    "stores",
-    "new",
-    "kept",
-    "attached",
-    "loaded",
-    "unmirrored",
-    "pages",
-    "page_bytes",
-    "open_us",
-    "apply_us",
-    "write_us",
-    "spans",
-    "spans_twice",
-    "spans_late",
-    "spans_unsized",
+    *("events", "duplicates", "blocks", "alerts", "dead_letters", "reports", "stores"),
+    *("new", "kept", "attached", "loaded", "unmirrored", "pages", "page_bytes", "open_us", "apply_us", "write_us"),
+    *("spans", "spans_twice", "spans_late", "spans_unsized"),
 )
 RECORD_DDL = (
     "topic string, key binary, value binary, headers array<struct<key string, value binary>>, figures array<long>"
