@@ -104,7 +104,6 @@ def run_demo(
     *,
     seconds: float,
     seed: int,
-    on_ready: Callable[[str], None] | None = None,
     console_port: int | None = None,
 ) -> Iterator[DemoRun]:
     """Run the demo and yield its results while broker and job are still running; then stop them. The output folder is
@@ -126,8 +125,6 @@ def run_demo(
         broker = Broker(data=folder / "kafka").start()
     try:
         _print_line(f"Kafka is running on {broker.bootstrap_servers}.")
-        if on_ready is not None:
-            on_ready(broker.bootstrap_servers)
         with _activity(console, "starting Spark: up to a minute"):
             job = _start_job(estate, broker.bootstrap_servers, folder)
         with ExitStack() as parts:

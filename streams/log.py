@@ -41,13 +41,14 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
     )
 
 
+_NEWS_S = 60.0  # the least period of a log of figures that change
+
+
 class NewsLog:
     """A log of figures that change: none without a change, and at most one line in each period."""
 
-    def __init__(
-        self, log: Any, event: str, *, period_s: float = 60.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._log, self._event, self._period_s, self._clock = log, event, period_s, clock
+    def __init__(self, log: Any, event: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._event, self._clock = log, event, clock
         self._logged: dict[str, int] = {}
         self._next_s = 0.0
 
@@ -55,7 +56,7 @@ class NewsLog:
         """Log the figures if it is time and they are others than those of the last line; at first: if any is not 0."""
         if figures != (self._logged or dict.fromkeys(figures, 0)) and self._clock() >= self._next_s:
             self._log.info(self._event, **figures)
-            self._logged, self._next_s = figures, self._clock() + self._period_s
+            self._logged, self._next_s = figures, self._clock() + _NEWS_S
 
 
 def batch_text(figures: Mapping[str, Any]) -> str:

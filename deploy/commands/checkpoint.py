@@ -195,21 +195,18 @@ def describe_checkpoint(directory: Path, files: CheckpointFiles, manifest: Manif
         partitions: int | None = files.read_operator().partitions
     except (DamagedFileError, OSError):
         partitions = None
+    own = {} if manifest is None else msgspec.structs.asdict(manifest)
+    same = ("cluster", "state_format", "mqtwin", "pyspark", "estate", "stores")
     return CheckpointDescription(
+        **{name: own.get(name) for name in same},
         checkpoint=str(directory),
-        topic_prefix=manifest.prefix if manifest is not None else None,
+        topic_prefix=own.get("prefix"),
         topics=dict(manifest.topics) if manifest is not None else dict.fromkeys(newest[0] if newest else (), ""),
-        cluster=manifest.cluster if manifest is not None else None,
         last_batch=files.last_batch,
         last_committed_batch=files.commits[-1] if files.commits else None,
         offsets=newest[0] if newest is not None else {},
         state_partitions=partitions,
-        state_format=manifest.state_format if manifest is not None else None,
-        mqtwin=manifest.mqtwin if manifest is not None else None,
-        pyspark=manifest.pyspark if manifest is not None else None,
-        last_start=manifest.written if manifest is not None else None,
-        estate=manifest.estate if manifest is not None else None,
-        stores=manifest.stores if manifest is not None else None,
+        last_start=own.get("written"),
         job=str(owner) if owner is not None else None,
         bytes=files.size(),
     )

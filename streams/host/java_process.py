@@ -175,15 +175,14 @@ class _ToLog(logging.Handler):
         log.log(level, record.getMessage())
 
 
-def log_lines(lines: TextIO, last: deque[str] | None = None) -> None:
+def log_lines(lines: TextIO, last: deque[str]) -> None:
     """Log each line until the JVM, and every process that inherited its output, has ended."""
     log = structlog.get_logger("mqtwin.java")
     with lines:
         for line in lines:
             text = line.rstrip()
             if text:
-                if last is not None:
-                    last.append(text)
+                last.append(text)
                 words = text.split(maxsplit=4)[:4]  # among them is the level of log4j
                 with suppress(OSError):  # nobody reads the log any more: Java must not wait for a reader
                     getattr(log, next((_LEVELS[word] for word in words if word in _LEVELS), "debug"))(text)

@@ -83,9 +83,7 @@ def _silent_logger() -> logging.Logger:
     return logger
 
 
-def prepare_topics(
-    topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS, replication: int = -1
-) -> Limits:
+def prepare_topics(topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS) -> Limits:
     """Create missing topics, but for that of a collector, and return the limits of all. UsageError: a right is missing,
     or the topic of a collector; the message names it. MqtwinError: no broker answers, or it refuses; the message has a
     remedy.
@@ -93,7 +91,6 @@ def prepare_topics(
     Args:
         partitions: partitions of a new events topic; other topics have one. More partitions than stores are of no
             use, and adding partitions later moves stores to other partitions, which breaks their order.
-        replication: replication of new topics; -1 is the broker's default.
     """
     admin = admin_client(kafka)
     existing = existing_topics(admin, kafka, topics.rights)
@@ -102,8 +99,8 @@ def prepare_topics(
         raise UsageError(
             f"there is no topic {topics.otlp}; expected: the topic that the collector writes, --otlp-topic"
         )
-    _create(admin, missing, topics, partitions, replication)
-    _create_notes(admin, topics, kafka, replication)
+    _create(admin, missing, topics, partitions)
+    _create_notes(admin, topics, kafka)
     for name in topics.read:
         settings = _topic_settings(admin, name)
         _warn_of_any_time(name, settings)
@@ -112,7 +109,7 @@ def prepare_topics(
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 
 
-def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], replication: int) -> None:
+def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str]) -> None:
     """Create the topic of notes where it is missing. A job that may not create it continues: it can do without."""
     name = topics.notes
     try:
@@ -121,7 +118,7 @@ def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], 
     except UsageError:
         pass  # not to be seen; it may be created all the same
     try:
-        _create(admin, [name], topics, 1, replication)
+        _create(admin, [name], topics, 1)
     except UsageError as error:
         _log.warning("no topic of notes", topic=name, effect="nobody can acknowledge an alert", remedy=str(error))
 
@@ -138,7 +135,7 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
                 f"topic {name} does not exist; expected: the --topic-prefix of a running `mqtwin stream`, "
                 "which creates it, or --create-topics"
             )
-        _create(admin, [name], topics, EVENT_PARTITIONS, -1)
+        _create(admin, [name], topics, EVENT_PARTITIONS)
     if name == topics.events:
         check_event_log(name, _topic_settings(admin, name))
     return max_message_bytes(admin, [name])[name]
@@ -276,7 +273,7 @@ def _topic_settings(admin: AdminClient, name: str) -> dict[str, str]:
     return {}
 
 
-def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int, replication: int) -> None:
+def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int) -> None:
     if not names:
         return
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
@@ -284,7 +281,7 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     settings |= {name: {_POLICY: "compact"} for name in (topics.state, topics.alerts)}
     settings |= {name: {_POLICY: "delete", "retention.ms": str(NOTES_KEPT_MS)} for name in (topics.notes, topics.acts)}
     new_topics = [
-        NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
+        NewTopic(name, partitions if name == topics.events else 1, -1, config=bounded | settings.get(name, {}))
         for name in names
     ]
     for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():

@@ -234,10 +234,10 @@ class RecordResult:
     first_lost: str = ""  # partition and offset of the first of them
     held: int = 0  # records that open transactions hold back at the end, which are not read
 
-    def lose(self, reason: str, message: Message | None, count: int = 1) -> None:
-        """Count events that the file cannot hold. message: the record they are from."""
-        self.lost[reason] = self.lost.get(reason, 0) + count
-        if not self.first_lost and message is not None:
+    def lose(self, reason: str, message: Message) -> None:
+        """Count an event that the file cannot hold. message: the record it is from."""
+        self.lost[reason] = self.lost.get(reason, 0) + 1
+        if not self.first_lost:
             self.first_lost = f"partition {message.partition()} offset {message.offset()}"
 
 
