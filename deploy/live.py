@@ -82,9 +82,7 @@ class LiveSettings:
 
 
 class LiveTwin:
-    """The parts of a live twin, from `run` to its end. It calls `say` with each line about what happens, from several
-    threads.
-    """
+    """The parts of a live twin, from `run` to its end. `say` gets each line on what happens, from several threads."""
 
     def __init__(self, settings: LiveSettings, say: Callable[[str], None], began_s: float) -> None:
         self._settings, self._say, self._began_s = settings, say, began_s
@@ -101,9 +99,7 @@ class LiveTwin:
         self._console = self._part("console", self._console_words, "console http", self._note_console)
 
     def run(self) -> None:
-        """Start the parts, print what happens, and stop them at Ctrl-C or SIGTERM. UsageError: A part was used wrongly.
-        MqtwinError: A part never worked.
-        """
+        """Run the parts until Ctrl-C or SIGTERM. UsageError: A part was used wrongly. MqtwinError: One never worked."""
         with stop_requests() as stop:
             try:
                 if self._kafka is None:

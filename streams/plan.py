@@ -41,9 +41,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PackedPlan:
-    """A plan as compressed bytes. The digest (SHA-256) identifies the estate: arrays of one plan are not used for
-    another.
-    """
+    """A plan as compressed bytes. digest: SHA-256, which names its estate: another one has arrays of its own."""
 
     data: bytes
     digest: str

@@ -187,9 +187,7 @@ def _read_files(
     groups: Mapping[str, Sequence[str]],
     again: Sequence[str],
 ) -> _Read | None:
-    """Return what was read of files; None: the user has to add something, which was said. The zone is "" where it is
-    not known.
-    """
+    """Return what was read of files; None: the user has to add something, which was said. zone: "" if not known."""
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
         raise UsageError(f"{', '.join(map(str, estates))}: several estates; expected: at most one file .toml")

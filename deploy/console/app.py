@@ -222,9 +222,7 @@ def _is_own_page(request: Request) -> bool:
 
 
 def _door(path: str, handler: _Handler, method: str = "GET") -> Route:
-    """Return a route that lets only those pass who have the role that its row needs, and only pages of this server.
-    LookupError: it has no row.
-    """
+    """Return a route for those who have the role of its row, and for pages of this server. LookupError: it has none."""
     needed = needed_role(path, method)
 
     async def checked(request: Request) -> Response:

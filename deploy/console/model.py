@@ -196,9 +196,7 @@ class _NoteBook:
 
 
 class ConsoleModel:
-    """The content of the page. Its methods may be called from several threads. `job_problem` returns why the job has
-    stopped, or "".
-    """
+    """The content of the page, for several threads. `job_problem` returns why the job has stopped, or ""."""
 
     def __init__(
         self,
@@ -468,9 +466,7 @@ class ConsoleModel:
         return {**self._source, "job_problem": self._job_problem(), "age_s": age_s}
 
     def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return (version, JSON of everything that changed since a version). Version 0 asks for everything; `extra` are
-        further fields of `meta`.
-        """
+        """Return (version, JSON of what changed since a version; 0: of all). extra: further fields of `meta`."""
         with self._lock:
             content: dict[str, Any] = {
                 "version": self._version,

@@ -53,9 +53,7 @@ def cache_dir() -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder in the cache unless it exists. UsageError: The cache cannot be written. The message names the
-    remedy.
-    """
+    """Make a folder in the cache unless it exists. UsageError: The cache cannot be written; it has a remedy."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -101,9 +101,7 @@ def metrics_server(
     health: Health,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> Iterator[int]:
-    """Serve in the background within the block; yield the port. Port 0 is a free one. UsageError: the address cannot be
-    bound.
-    """
+    """Serve in the background within the block; yield the port. UsageError: the address cannot be bound."""
     slots = threading.BoundedSemaphore(_MAX_REQUESTS)
 
     class Handler(_Handler):

@@ -94,9 +94,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def parse_time(option: str, text: str) -> int:
-    """Return the time of an option, such as --at, in microseconds since 1970. UsageError: `text` is not the time of an
-    event.
-    """
+    """Return the time of an option, such as --at, in microseconds since 1970. UsageError: `text` is no such time."""
     try:
         return event_time(text)
     except ValueError as error:

@@ -167,9 +167,7 @@ def _scale(top: float, y: Callable[[float], float], height: float) -> list[str]:
 
 
 def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
-    """Return (time, text) of the marks of a time axis: at round times of day, or at midnights. Times are seconds since
-    1970.
-    """
+    """Return (seconds since 1970, text) of the marks of a time axis: at round times of day, or at midnights."""
     step = next((step for step in _STEPS_S if (end - begin) / step <= _MARKS), None)
     if step is None:
         step = _DAY_S * ceil((end - begin) / _DAY_S / _MARKS)

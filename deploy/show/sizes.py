@@ -86,9 +86,7 @@ def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> D
 def structure_document(
     plans: Sequence[StructurePlan], warnings: Iterable[str], init_size: int | None, size: int | None
 ) -> Document:
-    """Return the plans of a structure. Both sizes are in bytes: those for which `fits_initially` and `fits` were
-    computed, if they were.
-    """
+    """Return the plans of a structure. Sizes in bytes are those for which `fits_initially` and `fits` were computed."""
     headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
     if init_size:
         headings.append(f"fit in INITSIZE {format_size(init_size)}")

@@ -226,9 +226,7 @@ def format_skips(skips: Iterable[Skip]) -> str:
 
 
 class CheckpointGuard:
-    """The guard of a checkpoint, wherever it is. With `tolerate` the job continues if Kafka has deleted records that
-    were not read.
-    """
+    """The guard of a checkpoint, wherever it is. `tolerate`: the job continues behind records that Kafka deleted."""
 
     def __init__(
         self,

@@ -34,9 +34,7 @@ _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Damage of a checkpoint. The path is relative to the checkpoint; a finding blocks if the job cannot go on
-    correctly.
-    """
+    """Damage of a checkpoint. The path is relative to the checkpoint; what blocks keeps the job from going on."""
 
     path: str
     problem: str
@@ -157,9 +155,7 @@ class CheckpointFiles(BatchLogs):
     # --- damage ------------------------------------------------------------------------------------------------------
 
     def check(self, *, thorough: bool) -> list[Finding]:
-        """Return the damage. Unless `thorough`, only files that the next batch needs are read, and of large ones the
-        size.
-        """
+        """Return the damage. Unless `thorough`, only what the next batch needs is read, and of large files the size."""
         findings = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
         has_state = not any(
             finding.is_blocking for finding in findings

@@ -300,9 +300,7 @@ class LocalGuard(Guard):
 def check_belongs(
     location: str, manifest: Manifest | None, files: BatchLogs, topics: Topics, conf: Mapping[str, str]
 ) -> None:
-    """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark. UsageError:
-    refused; the message has a remedy.
-    """
+    """Refuse a checkpoint with other topics, another format of state, or other frozen settings of Spark. UsageError."""
     check_readable(location, manifest)
     check_ended(location, files)
     newest = files.newest

@@ -55,9 +55,7 @@ def list_snapshots(checkpoint: Path) -> list[Snapshot]:
 
 
 class SnapshotWriter:
-    """The writer of a job's snapshots, one each time that the latest event time enters another period. A period is
-    `hours` of event time.
-    """
+    """The writer of snapshots, one each time that the latest event time enters another period of `hours`."""
 
     def __init__(self, checkpoint: Path, hours: float = HOURS) -> None:
         self._checkpoint = checkpoint

@@ -34,9 +34,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     is_text: bool = False
 
     def words(self, pattern: str, scope: str = "") -> str:
-        """Return the command in words. The pattern is a name, or the beginning of names and `*`; CMDSCOPE is left out
-        without `scope`.
-        """
+        """Return the command in words. pattern: a name, or the beginning of names and `*`; scope: "": no CMDSCOPE."""
         parameters = [*self.parameters, *([("CMDSCOPE", scope)] if scope else [])]
         name = f"({pattern})" if self.is_generic else ""
         words = [f"DISPLAY {self.qualifier}{name}", *(f"{word}({value})" for word, value in parameters)]

@@ -59,9 +59,7 @@ _CERTIFICATES = {  # what is wrong with a certificate, by OpenSSL's code of X509
 
 
 class RequestError(Exception):
-    """A request that failed; the message is one line without secrets. `is_sent` is False if the server cannot have seen
-    the request.
-    """
+    """A request that failed; the message is a line without secrets. is_sent: False if no server can have seen it."""
 
     def __init__(self, text: str, *, is_sent: bool = True) -> None:
         super().__init__(text)

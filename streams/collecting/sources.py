@@ -49,9 +49,7 @@ class Position(msgspec.Struct, kw_only=True):
 
 
 def load_position(path: Path, source: str) -> Position:
-    """Return the position in a file, or that of a new source if there is no file. UsageError: the file cannot be read,
-    or belongs to another source.
-    """
+    """Return the position in a file; without one a new one. UsageError: it is not readable, or of another source."""
     try:
         position = msgspec.json.decode(path.read_bytes(), type=Position)
     except FileNotFoundError:
@@ -64,9 +62,7 @@ def load_position(path: Path, source: str) -> Position:
 
 
 def save_position(path: Path, position: Position) -> None:
-    """Replace the file. UsageError: it cannot be written. MqtwinError: the disk is full, or the like, which may
-    pass.
-    """
+    """Replace the file. UsageError: it cannot be written. MqtwinError: the disk is full or the like, which may pass."""
     try:
         replace_file(path, msgspec.json.encode(position) + b"\n")
     except OSError as error:

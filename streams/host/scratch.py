@@ -89,9 +89,7 @@ def _remove_abandoned(root: Path) -> None:
 
 
 def _lock(directory: Path, *, wait: bool) -> int:
-    """Lock a directory and return the descriptor that holds the lock. BlockingIOError: another process holds the lock,
-    and `wait` is False.
-    """
+    """Lock a directory and return the descriptor that holds the lock. BlockingIOError: another process has it."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -142,17 +142,13 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
 
 
 def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Return ``max.message.bytes`` by topic; Kafka's default if the user may not read it. MqtwinError: a topic does not
-    exist, or no broker answers.
-    """
+    """Return ``max.message.bytes`` by topic; Kafka's default if it may not be read. MqtwinError: no answer."""
     default = BROKER_DEFAULT_MAX_MESSAGE_BYTES
     return {name: int(_topic_settings(admin, name).get("max.message.bytes", default)) for name in names}
 
 
 def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the topics that do not exist. The required operations are those of `Topics.rights`. MqtwinError: no broker
-    answers, or a right is missing.
-    """
+    """Return the topics that do not exist, of those of `Topics.rights`. MqtwinError: no answer, or a lacking right."""
     existing = existing_topics(admin_client(kafka), kafka, required)
     return [name for name in required if name not in existing]
 
@@ -189,9 +185,7 @@ def list_offsets(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     seconds: float = TIMEOUT_SECONDS,
 ) -> dict[tuple[str, int], int]:
-    """Return an offset of each partition, by topic and number. KafkaException: no broker answers, it refuses, or a
-    partition has no leader.
-    """
+    """Return an offset of each partition, by topic and number. KafkaException: no answer, or no leader."""
     asked = {TopicPartition(topic, number): offset for topic, numbers in partitions.items() for number in numbers}
     futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=seconds) if asked else {}
     return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}

@@ -57,9 +57,7 @@ class LastError:
 
 
 def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Producer:
-    """Return a producer with default settings, which those of the user override. UsageError: librdkafka refuses a
-    setting.
-    """
+    """Return a producer with default settings, which the user's override. UsageError: librdkafka refuses a setting."""
     producer: Producer = _new_client(Producer, kafka, defaults, last_error)
     return producer
 

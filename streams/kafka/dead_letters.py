@@ -55,9 +55,7 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LetterSender:
-    """A producer to the topic of dead letters. UsageError: the topic is missing, or the user may not write there.
-    MqtwinError: no broker answers.
-    """
+    """A producer to the topic of dead letters. UsageError: it is missing, or refused. MqtwinError: no answer."""
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, create_topics: bool) -> None:
         self._topic = topics.dlq

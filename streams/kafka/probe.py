@@ -49,9 +49,7 @@ class _FailedError(Exception):
 
 
 def probe(kafka: Mapping[str, str], rights: Mapping[str, Sequence[str]]) -> Iterator[Step]:
-    """Yield the steps of the way to each address, then the login, and the rights on each topic. UsageError: a setting
-    is wrong.
-    """
+    """Yield the steps of the way to each address, then the login, and rights on topics. UsageError: a wrong setting."""
     settings = for_librdkafka(kafka)
     addresses = [address.strip() for address in kafka["bootstrap.servers"].split(",")]
     is_reached = False

@@ -73,9 +73,7 @@ Partitions = npt.NDArray[np.int32]
 
 
 class Record(NamedTuple):
-    """A record of the events topic. Without a key it has events of several stores. A partition `BY_KEY` is the
-    producer's choice by the key.
-    """
+    """A record of the events topic. key: None: it has events of several stores; partition: `BY_KEY`: by the key."""
 
     key: bytes | None
     value: bytes
@@ -223,9 +221,7 @@ class Slice(NamedTuple):
 
 
 class Pace:
-    """The schedule of a publication; without `speed` and `rate` everything is due at once. `speed` is event time over
-    real time, `rate` events per second.
-    """
+    """The schedule of a publication, by event time over real time or events per second; without both all is due."""
 
     def __init__(self, *, speed: float | None = None, rate: float | None = None) -> None:
         self._speed, self._rate = speed, rate

@@ -67,9 +67,7 @@ def redact(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_kafka_file(path: Path) -> dict[str, str]:
-    """Return the client settings of a properties file, with a reference in place of each secret. UsageError: see
-    `read_properties`.
-    """
+    """Return the settings of a properties file, with references for secrets. UsageError: as of `read_properties`."""
     properties = {key: value for key, value in read_properties(path).items() if not _is_ours(key)}
     settings = {
         _marked(key.removeprefix("kafka.")): reference(path, key) if is_secret(key) else value
@@ -214,9 +212,7 @@ def reference(path: Path, key: str) -> str:
 
 
 def resolve_references(text: str) -> str:
-    """Return the text with each ``${file:PATH:KEY}`` replaced from its properties file. UsageError: the file cannot be
-    read, or has no such key.
-    """
+    """Return the text with each ``${file:PATH:KEY}`` replaced from its file. UsageError: it lacks the key."""
 
     def look_up(match: re.Match[str]) -> str:
         properties = read_properties(Path(match["path"]))

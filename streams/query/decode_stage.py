@@ -148,9 +148,7 @@ def open_span_reader(packed: PackedPlan) -> SpanReader:
 
 @dataclass(slots=True)
 class _Blocks:
-    """Event batches of one store from one partition, in the order of the topic. Offset and index are those of the first
-    event.
-    """
+    """Event batches of a store from a partition, in the topic's order, with offset and index of the first."""
 
     offset: int
     index: int
@@ -159,9 +157,7 @@ class _Blocks:
 
 @dataclass(slots=True)
 class _Reports:
-    """Reports for one shared store from one partition, in the order of the topic. The offset is that of the first
-    record.
-    """
+    """Reports for a shared store from a partition, in the topic's order. The offset is that of the first record."""
 
     offset: int
     reports: list[Report] = field(default_factory=list)
@@ -174,9 +170,7 @@ class _Spans:
 
 
 class OutputBuffer:
-    """Decoded output of a task that is not yet sent. The number of the task spreads dead letters over buckets, and
-    names what it flushes.
-    """
+    """Decoded output of a task that is not yet sent. task: spreads dead letters over buckets, and names flushes."""
 
     def __init__(
         self,

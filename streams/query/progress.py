@@ -92,9 +92,7 @@ def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]
 
 
 class BatchLog(StreamingQueryListener):
-    """A listener that logs every batch with data, and sets events at the end of a batch and of the query. What is None
-    is neither notified nor measured.
-    """
+    """A listener that logs batches with data, and sets events at their ends and the query's. None: not notified."""
 
     def __init__(
         self,

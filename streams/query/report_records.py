@@ -83,9 +83,7 @@ _any_decoder = msgspec.json.Decoder(_AnyRecord)
 
 
 def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield (key, value) of the records for the reports of a source, in order. Only a single report may exceed `limit`
-    bytes.
-    """
+    """Yield (key, value) of the records for a source's reports, in order. Only one report may exceed `limit` bytes."""
     for target, group in groupby(reports, key=lambda report: report.target):
         yield from _records(target, list(group), limit)
 

@@ -25,9 +25,7 @@ FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind
 
 
 class Item(msgspec.Struct, array_like=True, frozen=True):
-    """Output of the decode stage for a store. Partition, offset and index are those of the first event; dead letters
-    have no store, "".
-    """
+    """Output of the decode stage for a store, "" for dead letters; with partition, offset, index of the first event."""
 
     store: str
     partition: int
@@ -165,9 +163,7 @@ class Buckets:
         return self._keys[task % self._partitions][0]
 
     def check(self, key: str, partition: int) -> None:
-        """Check that a bucket came to the partition that has the state of its stores. MqtwinError: it did not; its
-        stores would begin anew.
-        """
+        """Check that a bucket came to the partition of its stores' state. MqtwinError: they would begin anew."""
         if self.partition_of(key) != partition:
             raise MqtwinError(
                 f"bucket {key} of {self._partitions} state partitions came to partition {partition}; expected: "

@@ -53,9 +53,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Suspicion:
-    """Queue managers that are due, to be reported once the job has read the events topic up to `ends`. `time_s` is wall
-    time.
-    """
+    """Queue managers that are due, reported once the job has read the events topic to `ends`. time_s: wall time."""
 
     names: tuple[str, ...]
     ends: Offsets

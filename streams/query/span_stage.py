@@ -75,9 +75,7 @@ class SpanReader:
 
 @dataclass(slots=True)
 class SpanOutput:
-    """Result of the spans of a batch for a store. `letters` are events that the estate no longer takes; `memory` is
-    packed for the next batch.
-    """
+    """Result of the spans of a batch for a store: `letters` that the estate lacks, `memory` for the next batch."""
 
     block: EventBlock | None
     letters: list[DeadLetter]

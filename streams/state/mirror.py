@@ -460,9 +460,7 @@ def _room(size: int) -> int:
 
 
 def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
-    """Return the offset for a growing array: its own if there is room, else the first gap, else the end. The size is in
-    bytes.
-    """
+    """Return the offset for a growing array of `size` bytes: its own if there is room, the first gap, or the end."""
     obstacles = [other for other in others if other.size]
     next_offset = min((other.offset for other in obstacles if other.offset >= extent.offset), default=1 << 62)
     size = _room(size)

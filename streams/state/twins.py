@@ -52,9 +52,7 @@ class TwinSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Upper bounds of the cached twins of a process. Each twin has one memory mapping; `memory_bytes` is for arrays of
-    twins without a mirror.
-    """
+    """Upper bounds of the cached twins of a process. memory_bytes: bound of arrays without a mirror."""
 
     twins: int
     memory_bytes: int
@@ -103,9 +101,7 @@ class _CachedTwin:
 
 
 class Twins:
-    """The twins of one query in this process. Without a directory, arrays are in this process's memory only; `loss` is
-    for tests.
-    """
+    """The twins of one query in this process. directory: None: arrays are in memory only; loss: for tests."""
 
     def __init__(
         self, estate: Estate, directory: Path | None, loss: Loss | None = None, bounds: Bounds | None = None
