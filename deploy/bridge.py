@@ -96,11 +96,8 @@ def kind_of(store: str, resource: str) -> str:
 
 
 def identity(incident: Incident, kind: str, site: str = "") -> dict[str, str]:
-    """Return the labels of an incident, without empty ones, which Alertmanager drops.
-
-    Args:
-        kind: kind of its store; "" where it is not known.
-        site: name of the site; "": as its alerts say.
+    """Return the labels of an incident, without empty ones, which Alertmanager drops. The kind is "" where it is not
+    known; without `site` it is as its alerts say.
     """
     urgency = URGENCIES[incident.urgency]
     labels = store_labels(incident.store, kind) | {
@@ -153,13 +150,8 @@ class UnavailableError(MqtwinError):
 
 
 class AlertmanagerBridge:
-    """The sender to all peers. A context manager: within it a thread per peer sends.
-
-    Args:
-        urls: base URLs of the peers.
-        headers: headers of every request, for a login.
-        site: name of the site, a label of every alert; "": as the records say.
-        resend_s: seconds between two deliveries of everything.
+    """The sender to all peers. A context manager: within it a thread per peer sends. Without `site` that label of every
+    alert is as the records say; everything is delivered again each `resend_s`.
     """
 
     def __init__(
@@ -245,17 +237,8 @@ class AlertmanagerBridge:
 
 
 class _Peer:
-    """An Alertmanager.
-
-    Args:
-        url: base URL.
-        bridge: that serves it.
-        headers: headers of every request.
-    """
-
     def __init__(self, url: str, bridge: AlertmanagerBridge, headers: dict[str, str]) -> None:
-        self.url = url
-        self.headers = headers
+        self.url, self.headers = url, headers
         self.changed = threading.Event()
         self.is_waited_for = False  # while it has not taken the present content
         self.thread = threading.Thread(target=bridge.serve, args=(self,), name=f"bridge {url}", daemon=True)
@@ -321,10 +304,8 @@ class SentIncidents:
     def payload(self, now_s: float) -> list[PostableAlert]:
         """Return the alerts to send at a wall time, and forget those that ended long ago.
 
-        First also those that ended before this bridge began, which Alertmanager may still have as open.
-
-        Args:
-            now_s: seconds of Unix time.
+        First also those that ended before this bridge began, which Alertmanager may still have as open. The time is in
+        seconds since 1970.
         """
         if self._begun_s is None:
             self._begun_s = now_s
@@ -354,11 +335,8 @@ def _rfc3339(seconds: float) -> str:
 
 
 def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> None:
-    """Send a request once. What follows the status of an answer is of use for the log only.
-
-    Raises:
-        RefusedError: the answer is final, such as 400.
-        UnavailableError: another try may help.
+    """Send a request once. What follows the status of an answer is of use for the log only. RefusedError: the answer is
+    final, such as 400. UnavailableError: another try may help.
     """
     try:
         answer = client.ask("POST", url, headers, content=body, max_bytes=_MAX_ANSWER_BYTES)
@@ -373,10 +351,8 @@ def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> N
 
 
 def send_until_delivered(send: Callable[[], None], stop: threading.Event) -> bool:
-    """Call `send` until it returns, with growing waits; return False if `stop` is set first.
-
-    Args:
-        send: raises UnavailableError for another try; any other error is passed on.
+    """Call `send` until it returns, with growing waits; return False if `stop` is set first. It raises UnavailableError
+    for another try; any other error is passed on.
     """
     retries = Retrying(
         retry=retry_if_exception_type(UnavailableError),
@@ -400,28 +376,16 @@ def _log_retry(state: RetryCallState) -> None:
 
 
 class Ended(NamedTuple):
-    """The end of a command.
+    """The end of a command."""
 
-    Attributes:
-        problem: what went wrong; None: it ended with 0.
-        status: its exit status, negative after a signal; None: it did not start.
-        text: what it printed, cut.
-    """
-
-    problem: str | None
-    status: int | None
-    text: str
+    problem: str | None  # None: it ended with 0
+    status: int | None  # negative after a signal; None: it did not start
+    text: str  # what it printed, cut
 
 
 class Command:
-    """A command that gets JSON on its standard input, of ``--exec``.
-
-    Args:
-        command: command and arguments; no shell runs it.
-        timeout_s: seconds after which it is ended.
-
-    Raises:
-        UsageError: the command is empty, a quote is open, or there is no such program.
+    """A command that gets JSON on its standard input, of ``--exec``. No shell runs it; after `timeout_s` it is ended.
+    UsageError: the command is empty, a quote is open, or there is no such program.
     """
 
     def __init__(self, command: str, timeout_s: float) -> None:
@@ -475,11 +439,7 @@ class Command:
 
 
 class AlertCommand(Command):
-    """The command of ``mqtwin alerts --exec``.
-
-    Attributes:
-        undelivered: Alerts given up after the last attempt.
-    """
+    """The command of ``mqtwin alerts --exec``."""
 
     def __init__(
         self, command: str, *, timeout_s: float = _COMMAND_S, sleep: Callable[[float], None] = time.sleep
@@ -487,7 +447,7 @@ class AlertCommand(Command):
         """Split a command as a shell would, and find its program. Args and errors: as of `Command`."""
         super().__init__(command, timeout_s)
         self._sleep = sleep
-        self.undelivered = 0
+        self.undelivered = 0  # alerts given up after the last attempt
 
     def deliver(self, alert: AlertRecord) -> bool:
         """Run the command with an alert as JSON on its standard input until it ends with 0; False: given up."""

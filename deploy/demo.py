@@ -52,23 +52,14 @@ _MIN_AHEAD_S = 600.0  # event time by which it always may be
 
 @dataclass(slots=True)
 class DemoRun:
-    """The results of a demo run.
-
-    Attributes:
-        outcome: Outcome of the simulation.
-        estate: File of the estate.
-        recording: The recording.
-        address: Address of the page in the browser; None: no page.
-        alerts: Alerts of the job, in their order.
-        compared: Results of fixed lines and of the twin on the same recording.
-    """
+    """The results of a demo run."""
 
     outcome: Outcome
     estate: Path
     recording: Path
-    address: str | None = None
+    address: str | None = None  # of the page in the browser; None: no page
     alerts: list[AlertRecord] = field(default_factory=list)
-    compared: list[MethodResult] = field(default_factory=list)
+    compared: list[MethodResult] = field(default_factory=list)  # results of fixed lines and of the twin
 
     def judge(self) -> tuple[bool, str]:
         """Return True if the forecast's alert opened before the first 2192, and the line that reports it."""
@@ -79,12 +70,7 @@ class StoryGate:
     """Holds the publishing until every store has a state, then wherever the job is too far behind.
 
     The story does not catch up on the time for which it was held: it continues at its own speed. The methods may be
-    called from several threads.
-
-    Args:
-        pace: Schedule of the publishing.
-        stores: Names of the stores with events.
-        window: Number of events by which the publishing may be ahead of the job.
+    called from several threads. The window is the number of events by which the publishing may be ahead of the job.
     """
 
     def __init__(self, pace: Pace, stores: Iterable[str], window: int) -> None:
@@ -118,19 +104,12 @@ def run_demo(
     *,
     seconds: float,
     seed: int,
-    on_ready: Callable[[str], None] | None = None,
     console_port: int | None = None,
 ) -> Iterator[DemoRun]:
-    """Run the demo and yield its results while broker and job are still running; then stop them.
-
-    Args:
-        output: Folder that receives the estate and the recording; it is made. What is another's there stays.
-        seconds: Wall time for the whole recording, from when the job is ready; longer where the job cannot follow.
-        console_port: Port of the page in the browser; a free one is taken where it is in use. None: no page.
-
-    Raises:
-        UsageError: The output folder cannot be written.
-        MqtwinError: The broker, the job or the publishing fails.
+    """Run the demo and yield its results while broker and job are still running; then stop them. The output folder is
+    made; what is another's there stays. `seconds` of wall time begin when the job is ready; without `console_port`
+    there is no page. UsageError: The output folder cannot be written. MqtwinError: The broker, the job or the
+    publishing fails.
     """
     console = Console()
     results = OwnFolder(output)
@@ -146,8 +125,6 @@ def run_demo(
         broker = Broker(data=folder / "kafka").start()
     try:
         _print_line(f"Kafka is running on {broker.bootstrap_servers}.")
-        if on_ready is not None:
-            on_ready(broker.bootstrap_servers)
         with _activity(console, "starting Spark: up to a minute"):
             job = _start_job(estate, broker.bootstrap_servers, folder)
         with ExitStack() as parts:
@@ -176,7 +153,6 @@ def _activity(console: Console, text: str) -> Iterator[None]:
 
 
 def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> str:
-    """Serve the page until `parts` is closed, and return its address."""
     kafka, topics = {"bootstrap.servers": servers}, Topics()
     model = ConsoleModel(topics)
     parts.enter_context(TopicFeed(kafka, topics, model))
@@ -205,11 +181,7 @@ def _start_job(estate: Estate, servers: str, folder: Path) -> Job:
 def _show(
     console: Console, job: Job, estate: Estate, servers: str, recording: Path, run: DemoRun, seconds: float
 ) -> None:
-    """Publish the recording, and show states and alerts until the twin has applied the last event.
-
-    Args:
-        run: Results so far; the alerts are added.
-    """
+    """Publish the recording, and show states and alerts until the twin has applied the last event."""
     kafka, topics, outcome = {"bootstrap.servers": servers}, Topics(), run.outcome
     span_s = (outcome.last - outcome.first) / 1e6
     asked = max(1.0, span_s / seconds)
@@ -248,7 +220,9 @@ def _show(
                 continue
             if not console.is_terminal:
                 _print_forecasts(states, printed)
-            speed = _played_s(states, outcome) / max(1.0, time.monotonic() - begun_story)
+            times = [datetime.fromisoformat(state.time).timestamp() * 1e6 for state in states.values() if state.time]
+            played_s = max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)  # by the slowest store
+            speed = played_s / max(1.0, time.monotonic() - begun_story)
             refresh(picture(states, run.alerts, outcome.events, speed, asked))
         _read_alerts(console, reader, run, timeout_s=1.0)
         refresh(picture(states, run.alerts, outcome.events, speed, asked))
@@ -259,12 +233,6 @@ def _applied(states: Mapping[str, StructureState]) -> int:
     return sum(state.events for state in states.values())
 
 
-def _played_s(states: Mapping[str, StructureState], outcome: Outcome) -> float:
-    """Return the seconds of event time that the slowest store has applied."""
-    times = [datetime.fromisoformat(state.time).timestamp() * 1e6 for state in states.values() if state.time]
-    return max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)
-
-
 def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s: float = 0.01) -> None:
     for alert in reader.read(timeout_s):
         run.alerts.append(alert)
@@ -273,10 +241,8 @@ def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s:
 
 
 def _print_forecasts(states: Mapping[str, StructureState], printed: dict[str, str]) -> None:
-    """Print the forecast of each store, one line per ten minutes of event time.
-
-    Args:
-        printed: The ten minutes of the last printed forecast of each store, updated.
+    """Print the forecast of each store, one line per ten minutes of event time. `printed` has the ten minutes of the
+    last printed forecast of each store, and is updated.
     """
     for name, state in sorted(states.items()):
         ten_minutes = state.time[:15] if state.time is not None and state.first is not None else None

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -40,6 +40,9 @@ from twin.records import (
 )
 from twin.records.acts import AHEAD_US, MAX_TEXT, Language, ResultStatus
 from twin.units import as_microseconds, as_text
+
+if TYPE_CHECKING:
+    from streams.kafka.notes import ActLog
 
 COMMAND_S = 600.0  # after which a command is ended, and its result unknown
 REFUSED = 10  # exit status by which a command says that nothing has run
@@ -71,37 +74,14 @@ class HandedOver(msgspec.Struct, frozen=True, kw_only=True):
     after: Expectation
 
 
-class Log(Protocol):
-    """The topics that are read and written, as of `streams.kafka.notes.ActLog`."""
-
-    def read(self) -> Acts:
-        """Return the requests."""
-
-    def write(self, record: ActRecord) -> Acts:
-        """Write a record, and return the requests. MqtwinError: it changes nothing, or was not delivered."""
-
-    def present(self) -> tuple[dict[str, StateRecord], dict[str, AlertRecord]]:
-        """Return the last states and the alerts."""
-
-
 class Runner:
-    """Hands over what is approved.
-
-    Args:
-        log: the acts topic, and what the job says.
-        command: the command of the site.
-        estate: the stores.
-        actions: the site's list, read at each look.
-        name: name of this process: what one of the same name left behind is unknown at once.
-        clock: seconds since 1970.
-
-    Attributes:
-        handed: number of requests that were handed over.
+    """Hands over what is approved. The site's list of actions is read at each look; what a process of the same name
+    left behind is unknown at once.
     """
 
     def __init__(
         self,
-        log: Log,
+        log: ActLog,
         command: Command,
         estate: Estate,
         actions: Path,
@@ -114,15 +94,12 @@ class Runner:
         self._unsaid: Resulted | None = None  # a result that is not in the topic yet
         self._reasons: dict[str, str] = {}  # why a request waits, by id
         self._measures_at = 0
-        self.handed = 0
+        self.handed = 0  # number of requests
         read_allowed(actions)
 
     def look(self) -> None:
-        """Look once: end what has expired, hand over what may be, measure what has come of it.
-
-        Raises:
-            UsageError: the site's list or a topic cannot be read.
-            MqtwinError: no Kafka answers.
+        """Look once: end what has expired, hand over what may be, measure what has come of it. UsageError: the site's
+        list or a topic cannot be read. MqtwinError: no Kafka answers.
         """
         acts = self._log.read()
         if self._unsaid is not None:

@@ -47,30 +47,19 @@ _LINE, _WARNING, _AGAIN = "mqtwin: ", "mqtwin: warning: ", "answers again"
 
 @dataclass(frozen=True, kw_only=True)
 class Kafka:
-    """A Kafka that is there already.
+    """A Kafka that is there already."""
 
-    Attributes:
-        words: Options of commands for it.
-        client: Settings of its clients.
-        prefix: Prefix of topics.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # options of commands for it
     client: Mapping[str, str]
     prefix: str = DEFAULT_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveFeed:
-    """A feed that is collected beside the levels.
+    """A feed that is collected beside the levels."""
 
-    Attributes:
-        name: Its name, of the log as well.
-        collect: Arguments of `mqtwin collect` but for estate, position and Kafka; the last one says from where.
-    """
-
-    name: str
-    collect: tuple[str, ...]
+    name: str  # of the log as well
+    collect: tuple[str, ...]  # arguments of `mqtwin collect` but for estate, position and Kafka, the source last
 
     @property
     def position(self) -> str:
@@ -80,42 +69,23 @@ class LiveFeed:
 
 @dataclass(frozen=True, kw_only=True)
 class LiveSettings:
-    """Settings of a live twin.
+    """Settings of a live twin."""
 
-    Attributes:
-        folder: Folder of broker, checkpoint, positions and logs.
-        estate: File of the estate.
-        stores: Number of stores of the estate.
-        collect: Arguments of `mqtwin collect` for levels, but for estate, position and Kafka.
-        feeds: Further feeds, onto the same events topic.
-        kafka: Kafka to use; None: an embedded broker that keeps its data in the folder.
-        listen: Address of the console, HOST:PORT; None: no console.
-        opens: Open the console in the browser of this machine.
-    """
-
-    folder: Path
+    folder: Path  # of broker, checkpoint, positions and logs
     estate: Path
     stores: int
-    collect: tuple[str, ...]
+    collect: tuple[str, ...]  # arguments of `mqtwin collect` for levels, but for estate, position and Kafka
     feeds: tuple[LiveFeed, ...] = ()
-    kafka: Kafka | None = None
-    listen: str | None = None
-    opens: bool = False
+    kafka: Kafka | None = None  # None: an embedded broker that keeps its data in the folder
+    listen: str | None = None  # HOST:PORT of the console; None: no console
+    opens: bool = False  # the console, in the browser of this machine
 
 
 class LiveTwin:
-    """The parts of a live twin, from `run` to its end.
-
-    Args:
-        settings: Settings.
-        say: Takes each line about what happens, from several threads.
-        began_s: Monotonic time at which the command began, seconds.
-    """
+    """The parts of a live twin, from `run` to its end. `say` gets each line on what happens, from several threads."""
 
     def __init__(self, settings: LiveSettings, say: Callable[[str], None], began_s: float) -> None:
-        self._settings = settings
-        self._say = say
-        self._began_s = began_s
+        self._settings, self._say, self._began_s = settings, say, began_s
         self._kafka = settings.kafka
         self._listen = settings.listen
         self._broker = self._part("broker", self._broker_words, "bootstrap.servers=", self._note_broker)
@@ -129,12 +99,7 @@ class LiveTwin:
         self._console = self._part("console", self._console_words, "console http", self._note_console)
 
     def run(self) -> None:
-        """Start the parts, print what happens, and stop them at Ctrl-C or SIGTERM.
-
-        Raises:
-            UsageError: A part was used wrongly.
-            MqtwinError: A part never worked.
-        """
+        """Run the parts until Ctrl-C or SIGTERM. UsageError: A part was used wrongly. MqtwinError: One never worked."""
         with stop_requests() as stop:
             try:
                 if self._kafka is None:
@@ -240,15 +205,8 @@ class LiveTwin:
 
 
 class _Part:
-    """A part: a command of mqtwin, its supervisor in a thread, and its log.
-
-    Args:
-        name: Its name.
-        words: Returns the arguments of mqtwin, before each start.
-        up: What is in the line that says that it works.
-        note: Called with that line; returns what is said beside.
-        logs: Folder of the logs.
-        say: Takes lines for the user.
+    """A part: a command of mqtwin, its supervisor in a thread, and its log. `words` returns the arguments before each
+    start; `up` is in the line that says that it works, which `note` gets.
     """
 
     def __init__(
@@ -324,7 +282,6 @@ class _Part:
             self._ended.set()
 
     def _take(self, line: str) -> None:
-        """Take a line that the part writes."""
         if self._log is not None:
             self._log.handle(makeLogRecord({"msg": line}))
         if self._up in line:

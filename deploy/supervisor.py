@@ -45,13 +45,7 @@ def is_supervised() -> bool:
 
 
 def supervise(restart: str, log: str, log_level: str) -> NoReturn:
-    """Replace this process by a supervisor that runs the same command line.
-
-    Args:
-        restart: --restart of `mqtwin stream`.
-        log: --log of `mqtwin stream`.
-        log_level: --log-level of `mqtwin stream`.
-    """
+    """Replace this process by a supervisor that runs the same command line."""
     module = ["-m", "deploy.supervisor", restart, log, log_level]
     sys.stdout.flush()
     sys.stderr.flush()
@@ -82,18 +76,9 @@ def reported_failure() -> Iterator[None]:
 
 
 class Supervisor:
-    """A process that runs a command and restarts it after failures.
-
-    Args:
-        command: Returns the command; called before each start.
-        max_failures: Number of failures in a row after which it gives up; None: never.
-        name: Name of the command in causes.
-        on_line: Called with each line that the command writes, without its end, in another thread. None: the command
-            writes where this process does.
-        on_restart: Called with the cause of a failure and the seconds until the restart. None: they are logged.
-
-    Attributes:
-        is_up: Set by its owner when the command works. From then on each end is a failure, and it never gives up.
+    """A process that runs a command and restarts it after failures. It gives up after `max_failures` in a row; None:
+    never. Each line of the command goes to `on_line`, without its end, in another thread; without it the command writes
+    where this process does. `on_restart` gets the cause and the seconds until the restart, which are logged without it.
     """
 
     def __init__(
@@ -105,11 +90,8 @@ class Supervisor:
         on_line: Callable[[str], None] | None = None,
         on_restart: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.is_up = False
-        self._command = command
-        self._max_failures = max_failures
-        self._name = name
-        self._on_line = on_line
+        self.is_up = False  # set by its owner when the command works: from then on it never gives up, each end fails
+        self._command, self._max_failures, self._name, self._on_line = command, max_failures, name, on_line
         self._on_restart = on_restart
         self._last_error = ""
         self._stop = StopRequest()
@@ -124,10 +106,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Run the command until it succeeds, is used wrongly or is asked to stop, and return its exit status.
-
-        Raises:
-            UsageError: It was used wrongly, and said why on a line that `on_line` got.
-            MqtwinError: There were too many failures in a row. The message is the last cause.
+        UsageError: It was used wrongly, and said why on a line that `on_line` got. MqtwinError: There were too many
+        failures in a row. The message is the last cause.
         """
         failures = 0
         while True:

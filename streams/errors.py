@@ -12,8 +12,8 @@ _JAVA = re.compile(r"^(?:Caused by: |: )(?P<name>[\w.$]*(?:Exception|Error|Throw
 _TRACE = re.compile(r"^\s+at |^\s*\.\.\. \d+ more|^\s*File \"|^Traceback ")
 
 
-def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
-    """Return the cause of an error on one line of at most `limit` characters.
+def one_line(error: BaseException | str) -> str:
+    """Return the cause of an error on one line of at most `LIMIT` characters.
 
     Spark wraps a failure of a Python worker into Java exceptions whose text carries the Python traceback, and a failure
     of the JVM into a Python exception whose text carries the Java one. The innermost message is what helps: the last
@@ -30,7 +30,7 @@ def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
         text = f"{java[-1]['name'].rpartition('.')[2]}: {java[-1]['message']}"
     else:
         text = next((line.strip() for line in lines if line.strip() and not _TRACE.match(line)), lines[0].strip())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
 
 
 # What a system lacks for a while: a restart may find it again.

@@ -17,12 +17,8 @@ from twin.units import as_count
 
 
 def configure_logging(*, json_lines: bool | None = None, level: str = "info", stream: TextIO | None = None) -> None:
-    """Set up structlog for this process.
-
-    Args:
-        json_lines: True for JSON lines, False for text; None: JSON lines unless `stream` is a terminal.
-        level: lowest level that is logged. As text, a batch is one short line unless this is debug.
-        stream: destination; None: standard error.
+    """Set up structlog for this process. Lines are JSON unless the stream, standard error by default, is a terminal. As
+    text, a batch is one short line unless the level is debug.
     """
     out = stream or sys.stderr
     as_json = not out.isatty() if json_lines is None else json_lines
@@ -45,23 +41,14 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
     )
 
 
+_NEWS_S = 60.0  # the least period of a log of figures that change
+
+
 class NewsLog:
-    """A log of figures that change: none without a change, and at most one line in each period.
+    """A log of figures that change: none without a change, and at most one line in each period."""
 
-    Args:
-        log: gets the lines.
-        event: their text.
-        period_s: seconds.
-        clock: monotonic clock, seconds.
-    """
-
-    def __init__(
-        self, log: Any, event: str, *, period_s: float = 60.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._log = log
-        self._event = event
-        self._period_s = period_s
-        self._clock = clock
+    def __init__(self, log: Any, event: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._event, self._clock = log, event, clock
         self._logged: dict[str, int] = {}
         self._next_s = 0.0
 
@@ -69,7 +56,7 @@ class NewsLog:
         """Log the figures if it is time and they are others than those of the last line; at first: if any is not 0."""
         if figures != (self._logged or dict.fromkeys(figures, 0)) and self._clock() >= self._next_s:
             self._log.info(self._event, **figures)
-            self._logged, self._next_s = figures, self._clock() + self._period_s
+            self._logged, self._next_s = figures, self._clock() + _NEWS_S
 
 
 def batch_text(figures: Mapping[str, Any]) -> str:

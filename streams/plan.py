@@ -15,12 +15,7 @@ from twin.feeds import FeedOptions
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Random loss of caches between batches, for tests.
-
-    Args:
-        probability: probability of a loss, per store and batch.
-        seed: decides, with store and batch, which ones are lost.
-    """
+    """Random loss of caches between batches, for tests. The probability is per store and batch."""
 
     probability: float = 0.0
     seed: int = 0
@@ -34,16 +29,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The input of every Python worker.
-
-    Args:
-        estate: stores, queues and queue managers.
-        topics: names of the topics.
-        limits: largest value that each output topic takes.
-        loss: see `Loss`.
-        spans: facts that spans of the OpenTelemetry topic lack.
-        partitions: number of state partitions.
-    """
+    """The input of every Python worker."""
 
     estate: Estate
     topics: Topics
@@ -55,12 +41,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PackedPlan:
-    """A plan as compressed bytes.
-
-    Args:
-        data: the bytes.
-        digest: SHA-256 of `data`, hexadecimal. It identifies the estate: arrays of one plan are not used for another.
-    """
+    """A plan as compressed bytes. digest: SHA-256, which names its estate: another one has arrays of its own."""
 
     data: bytes
     digest: str

@@ -28,11 +28,7 @@ class SeamError(RuntimeError):
 
 
 class Seams:
-    """The orders in a folder.
-
-    Args:
-        folder: the folder.
-    """
+    """The orders in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -25,19 +25,12 @@ _SHORTER = (300, 120, 40, 12)  # the same where a result has no list left to cut
 
 
 class Reply(NamedTuple):
-    """An answer.
-
-    Attributes:
-        content: the answer; its field `more` says what was left out.
-        paged: its list that is asked for in parts; "": none.
-        skipped: items of that list before these.
-        total: number of items of that list in all.
-    """
+    """An answer."""
 
     content: Answer
-    paged: str = ""
-    skipped: int = 0
-    total: int = 0
+    paged: str = ""  # its list that is asked for in parts; "": none
+    skipped: int = 0  # items of that list before these
+    total: int = 0  # items of that list in all
 
 
 def as_data(text: str, limit: int = MAX_TEXT) -> str:
@@ -90,7 +83,6 @@ def _cleaned(content: Any, limit: int) -> Any:
 
 
 def _lists(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
-    """Return the lists that are not empty, by the names of their fields."""
     lists = []
     for name, value in content.items():
         if isinstance(value, list) and value:

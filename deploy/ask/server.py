@@ -76,13 +76,7 @@ def serve_stdio(questions: Questions) -> None:
 
 
 def http_tools(questions: Questions, hosts: Sequence[str], *, is_tls: bool) -> Tools:
-    """Return what answers over HTTP.
-
-    Args:
-        questions: answers the questions.
-        hosts: values of the Host header that are answered; pages of these alone may ask.
-        is_tls: clients see https.
-    """
+    """Return what answers over HTTP. The Host header must be one of `hosts`; pages of these alone may ask."""
     scheme = "https" if is_tls else "http"
     names = [f"{host}{port}" for host in hosts for port in ("", ":*")]
     manager = StreamableHTTPSessionManager(

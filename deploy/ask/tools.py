@@ -289,16 +289,12 @@ class _Page(msgspec.Struct):
 _PAGE = msgspec.json.Decoder(_Page)
 _SEVERITIES = ("full", "critical", "warning", "info", "")
 _Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer", bound=msgspec.Struct)
 
 
 class Questions:
-    """Answers to the questions of programs. Its methods may be called from several threads.
-
-    Args:
-        model: the stores of the present; of a recording at its end.
-        past: the past moments, and answers about stores; None: there is no estate.
-        estate: the estate; None: there is none.
-        report: returns the report of a period; None: there is no estate.
+    """Answers to the questions of programs. Its methods may be called from several threads. Of a recording the model is
+    that of its end. Without an estate there are neither past moments nor a report.
     """
 
     def __init__(self, model: ConsoleModel, past: Past | None, estate: Estate | None, report: Reports | None) -> None:
@@ -350,15 +346,11 @@ class Questions:
         """Describe one store at a moment, past ones too: usage of each resource, forecast, messages, planned work."""
         page = self._page(asked.time)
         own = _store_of(page, asked.store)
-        answer = StoreAnswer(
-            store=own.store,
-            kind=own.kind,
+        answer = _like(
+            StoreAnswer,
+            own,
             as_of=own.time,
-            severity=own.severity,
             full_now=own.full,
-            rises=own.rises,
-            not_known=own.not_known,
-            seen=own.seen,
             messages_count=own.fields.messages,
             uncommitted_count=own.fields.uncommitted,
             in_doubt_count=own.fields.in_doubt,
@@ -393,22 +385,13 @@ class Questions:
         if own is None:
             wrong = f"alert {as_data(asked.alert_id, 100)}: there is none at that moment"
             raise UsageError(f"{wrong}; expected: an alert_id of incidents")
-        times = own.time_to_full_s
-        answer = AlertAnswer(
-            alert_id=own.alert_id,
-            store=own.store,
-            severity=own.severity,
-            condition=own.condition,
+        answer = _like(
+            AlertAnswer,
+            own,
             resource=own.label,
-            is_open=own.is_open,
-            opened=own.opened,
             as_of=own.time,
-            usage_pct=own.usage_pct,
             full_probability_pct=_pct(own.full_probability),
-            full_in_p10_s=None if times is None else times.p10,
-            full_in_p50_s=None if times is None else times.p50,
-            full_in_p90_s=None if times is None else times.p90,
-            cause=own.cause,
+            **_times(own.time_to_full_s),
             evidence=list(own.evidence),
             fillers=[FillerLine(queue=item.queue, growth_share_pct=100 * item.share) for item in own.fillers],
             actions=[_action(item) for item in own.runbook],
@@ -431,14 +414,9 @@ class Questions:
         """Compare when a store is full, as it is and with other settings, other traffic or planned work."""
         content = {**_changes(asked), "set": asked.set, "plan": msgspec.to_builtins(asked.plan)}
         answer = self._twins("what_if").what_if(content)
-        reply = WhatIfReply(
-            as_of=answer.time,
-            before=_outcome(answer.before),
-            after=_outcome(answer.after),
-            horizon_s=answer.after.horizon_s,
-            note=answer.note,
-        )
-        return Reply(reply)
+        before, after = _outcome(answer.before), _outcome(answer.after)
+        horizon_s = answer.after.horizon_s
+        return Reply(_like(WhatIfReply, answer, as_of=answer.time, before=before, after=after, horizon_s=horizon_s))
 
     def advise(self, asked: AdviseQuestion) -> Reply:
         """Find the smallest change that keeps a store from filling in the next hours. People make it, nothing here."""
@@ -447,27 +425,21 @@ class Questions:
             PlanLine(title=plan.title, steps=[step.text for step in plan.steps], after=_outcome(plan.after))
             for plan in answer.plans
         ]
-        reply = AdviceReply(
-            as_of=answer.time,
-            nothing_has_to_change=answer.is_kept,
-            note=answer.note,
-            plans=plans,
-            left_out=list(answer.left_out),
-        )
-        return Reply(reply)
+        left_out, is_kept = list(answer.left_out), answer.is_kept
+        shared = {"as_of": answer.time, "plans": plans, "left_out": left_out, "nothing_has_to_change": is_kept}
+        return Reply(_like(AdviceReply, answer, **shared))
 
     def hindsight(self, asked: HindsightQuestion) -> Reply:
         """Say whether settings from a past moment on would have held what came later."""
         content = {"store": asked.store, "time": seconds_of(asked.time), "set": asked.set}
         answer = self._twins("hindsight").hindsight(content)
-        reply = HindsightReply(
+        reply = _like(
+            HindsightReply,
+            answer,
             since=answer.time,
             puts_count=answer.puts,
             refused_as_it_was_count=answer.refused_before,
             refused_with_settings_count=answer.refused_after,
-            first_full=answer.first_full,
-            peak_pct=answer.peak_pct,
-            note=answer.note,
         )
         return Reply(reply)
 
@@ -540,15 +512,9 @@ class Questions:
 
 
 class Tool(NamedTuple):
-    """A tool.
+    """A tool."""
 
-    Attributes:
-        title: its title for people.
-        question, answer: types of its arguments and of its result.
-        ask: answers the question.
-    """
-
-    title: str
+    title: str  # for people
     question: type[Question]
     answer: type[Answer]
     ask: Callable[[Questions, Any], Reply]
@@ -583,6 +549,18 @@ TOOLS: Mapping[str, Tool] = {
 
 
 # --- parts of answers ------------------------------------------------------------------------------------------------
+
+
+def _like(kind: type[_Answer], own: object, /, **others: Any) -> _Answer:
+    """Return an answer, or a part of one, with the fields that a record has by the same names, and others."""
+    same = {
+        name: _known(getattr(own, name)) for name in kind.__struct_fields__ if name not in others and hasattr(own, name)
+    }
+    return kind(**same, **others)
+
+
+def _times(times: TimeToFull | None) -> dict[str, float | None]:
+    return {f"full_in_{name}_s": getattr(times, name, None) for name in ("p10", "p50", "p90")}
 
 
 def _some(items: Sequence[_Item], skip: int) -> Sequence[_Item]:
@@ -628,48 +606,32 @@ def _by_urgency(incidents: Iterable[_PageIncident]) -> list[_PageIncident]:
 
 
 def _call(mark: Mark) -> Call:
-    return Call(time=_text(mark.time), store=mark.store, severity=mark.severity, change=mark.change, cause=mark.cause)
+    return _like(Call, mark, time=_text(mark.time))
 
 
 def _store_line(own: _PageStore, why: str) -> StoreLine:
     fullest = max(own.resources, key=lambda item: item.maximum_pct or 0.0, default=None)
     first = own.first if own.is_foreseen else None
     times = None if first is None else first.time_to_full_s
-    return StoreLine(
-        store=own.store,
-        kind=own.kind,
-        severity=own.severity,
+    return _like(
+        StoreLine,
+        own,
         fullest_resource="" if fullest is None else fullest.label,
         usage_pct=None if fullest is None else fullest.pct,
         usage_of_maximum_pct=None if fullest is None else fullest.maximum_pct,
         full_now=own.full,
         full_in_p50_s=None if times is None else times.p50,
         full_probability_pct=None if first is None else _pct(first.full_probability),
-        rises=own.rises,
         why=why,
     )
 
 
 def _resource(own: _PageResource) -> ResourceLine:
-    return ResourceLine(
-        resource=own.name,
-        label=own.label,
-        usage=own.usage,
-        amount=own.amount,
-        usage_pct=own.pct,
-        usage_of_maximum_pct=own.maximum_pct,
-    )
+    return _like(ResourceLine, own, resource=own.name, usage_pct=own.pct, usage_of_maximum_pct=own.maximum_pct)
 
 
 def _foreseen(own: ResourceForecast) -> Outcome:
-    times = own.time_to_full_s
-    return Outcome(
-        resource=own.resource,
-        full_probability_pct=100 * own.full_probability,
-        full_in_p10_s=None if times is None else times.p10,
-        full_in_p50_s=None if times is None else times.p50,
-        full_in_p90_s=None if times is None else times.p90,
-    )
+    return _like(Outcome, own, full_probability_pct=100 * own.full_probability, **_times(own.time_to_full_s))
 
 
 def _outcome(own: PageOutcome) -> Outcome:
@@ -695,14 +657,12 @@ def _note(note: Note) -> str:
 
 def _incident(own: _PageIncident) -> IncidentLine:
     root, others = own.root, (*own.parts, *own.cleared)
-    return IncidentLine(
+    return _like(
+        IncidentLine,
+        own,
         incident_id=own.id,
         alert_id=root.alert_id,
-        store=own.store,
-        severity=own.severity,
         calls_people=own.is_page,
-        is_open=own.is_open,
-        opened=own.opened,
         condition=root.condition,
         resource=root.label,
         cause=root.cause,
@@ -714,29 +674,19 @@ def _incident(own: _PageIncident) -> IncidentLine:
 
 
 def _action(own: Action) -> ActionLine:
-    return ActionLine(
-        action_id=own.id,
-        summary=own.summary,
-        effect=own.effect,
-        precondition=own.precondition,
-        steps=[StepLine(text=step.text, statement=step.statement) for step in own.steps],
-        risk=own.risk,
-        undo=own.undo,
-    )
+    return _like(ActionLine, own, action_id=own.id, steps=[_like(StepLine, step) for step in own.steps])
 
 
 def _reader(own: DeepQueue) -> ReaderLine:
-    return ReaderLine(
+    return _like(
+        ReaderLine,
+        own,
         queue=own.name,
         depth_messages=own.depth,
         getters_count=_known(own.getters),
         putters_count=_known(own.putters),
         uncommitted_count=_known(own.uncommitted),
         oldest_message_s=_known(own.oldest_s),
-        last_get=_known(own.last_get),
-        last_put=_known(own.last_put),
-        unread_since=_known(own.unread_since),
-        measured_at=_known(own.measured_at),
         asked_queue_managers=list(_known(own.asked) or ()),
     )
 
@@ -746,7 +696,6 @@ def _known(value: _Item | UnsetType) -> _Item | None:
 
 
 def _changes(asked: WhatIfQuestion | AdviseQuestion) -> dict[str, Any]:
-    """Return the body of a question of the page."""
     content: dict[str, Any] = {
         "store": asked.store,
         "time": None if asked.time is None else seconds_of(asked.time),
@@ -758,20 +707,9 @@ def _changes(asked: WhatIfQuestion | AdviseQuestion) -> dict[str, Any]:
 
 
 def _reported(own: IncidentReport) -> ReportedIncident:
-    return ReportedIncident(
-        store=own.store,
-        opened=own.opened,
-        paged=own.paged,
-        over=own.over,
-        urgency=own.urgency,
-        condition=own.condition,
-        verdict=own.verdict,
-        lead_s=own.lead_s,
-        full_minutes=own.minutes_full,
-        avoided_minutes=own.minutes_avoided,
-        cause=own.cause,
-        actions=[f"{action.time} {action.text}" for action in own.actions],
-    )
+    actions = [f"{action.time} {action.text}" for action in own.actions]
+    minutes = {"full_minutes": own.minutes_full, "avoided_minutes": own.minutes_avoided}
+    return _like(ReportedIncident, own, actions=actions, **minutes)
 
 
 def _highest_pct(store: StoreReport) -> float:

@@ -80,9 +80,8 @@ def _of_topics(
     kafka: KafkaOptions, source: MomentSource, estate: Estate, alert_id: str, action: str, step: int | None
 ) -> Proposal:
     from streams.kafka.notes import ActLog
-    from streams.kafka.topics import Topics
 
     configure_logging(level="warning")
-    states, alerts = ActLog(kafka.client(), Topics(kafka.topic_prefix)).present()
+    states, alerts = ActLog(kafka.client(), kafka.topics).present()
     alert = alert_of(alerts, alert_id, "the topic")
     return propose(alert, action, step, open_moment(alert.data.store, estate, source), states.get(alert.data.store))

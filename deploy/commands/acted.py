@@ -9,7 +9,6 @@ from typing import Literal
 from deploy.options.common import KafkaOptions
 from deploy.show.terminal import printable
 from streams.kafka.notes import read_noted_alerts, tell_store, write_note
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.errors import UsageError
 from twin.records import ACKNOWLEDGED, ACTED, check_note, new_note
@@ -65,9 +64,8 @@ def judge(
 def _note(
     kafka: KafkaOptions, alert: str, kind: str, who: str | None, *, action: str | None = None, text: str = ""
 ) -> None:
-    """Write a note and print it."""
     configure_logging(level="warning")
-    topics, client = Topics(kafka.topic_prefix), kafka.client()
+    topics, client = kafka.topics, kafka.client()
     now = as_text(round(time.time() * 1e6))
     note = new_note(alert, kind, _user() if who is None else who, now, action=action, text=text)
     alerts = read_noted_alerts(client, topics)

@@ -23,9 +23,8 @@ from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile, SecretFile
 from deploy.show.acts import ActView, request_document
 from deploy.show.terminal import emit
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import until_stopped
 from streams.kafka.notes import ActLog
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
@@ -39,24 +38,29 @@ _MAX_BYTES = 4 << 20  # of an answer
 
 
 class _Problem(msgspec.Struct):
-    """The answer to a request that is refused."""
-
     detail: str = ""
 
 
 @Parameter(name="*", group=CONSOLE)
 @dataclass(frozen=True, kw_only=True)
 class AskedOptions:
-    """The console that is asked, and who asks: it verifies that, the command line cannot."""
+    """The console that is asked, and who asks: it verifies that, the command line cannot.
 
-    url: Annotated[str, Parameter(help="Base URL of the console, as its users reach it.")]
-    user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
-    password_file: Annotated[SecretFile | None, Parameter(help="File with the password in its first line.")] = None
-    token_file: Annotated[SecretFile | None, Parameter(help="File with a bearer token in its first line.")] = None
-    allow_http: Annotated[
-        bool, Parameter(help="Send a password or a token by http, too, in clear to another machine.", negative="")
-    ] = False
-    ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
+    Args:
+        url: Base URL of the console, as its users reach it.
+        user: User, for basic authentication.
+        password_file: File with the password in its first line.
+        token_file: File with a bearer token in its first line.
+        allow_http: Send a password or a token by http, too, in clear to another machine.
+        ca_file: Certificates (PEM) that sign the server's.
+    """
+
+    url: str
+    user: str | None = None
+    password_file: SecretFile | None = None
+    token_file: SecretFile | None = None
+    allow_http: Flag = False
+    ca_file: InputFile | None = None
 
     def client(self) -> HttpClient:
         """Return the client. UsageError: options contradict each other, or a file cannot be read."""
@@ -67,11 +71,8 @@ class AskedOptions:
         )
 
     def ask(self, path: str, content: Mapping[str, Any] | None = None) -> bytes:
-        """Return the answer of the console. content: what is posted; None: it is only read.
-
-        Raises:
-            UsageError: an option is wrong, or the console refuses what is asked.
-            MqtwinError: it does not answer.
+        """Return the answer of the console. content: what is posted; None: it is only read. UsageError: an option is
+        wrong, or the console refuses what is asked. MqtwinError: it does not answer.
         """
         from streams.collecting.http import RequestError, check_url
 
@@ -145,14 +146,7 @@ def list_(*, asked: AskedOptions, json_: Flag = False) -> None:
 
 
 @acts.command
-def approve(
-    id_: _Id,
-    hash_: _Hash,
-    /,
-    *,
-    asked: AskedOptions,
-    json_: Flag = False,
-) -> None:
+def approve(id_: _Id, hash_: _Hash, /, *, asked: AskedOptions, json_: Flag = False) -> None:
     """Approve a request of somebody else, under the name that the console verifies.
 
     Args:
@@ -165,14 +159,7 @@ def approve(
 
 
 @acts.command
-def withdraw(
-    id_: _Id,
-    hash_: _Hash,
-    /,
-    *,
-    asked: AskedOptions,
-    json_: Flag = False,
-) -> None:
+def withdraw(id_: _Id, hash_: _Hash, /, *, asked: AskedOptions, json_: Flag = False) -> None:
     """Withdraw a request that was not handed over yet.
 
     Args:
@@ -234,19 +221,16 @@ def run(
     """
     configure_logging()
     command = Command(exec, COMMAND_S)
-    log = ActLog(kafka.client(), Topics(kafka.topic_prefix))
+    log = ActLog(kafka.client(), kafka.topics)
     runner = Runner(log, command, open_estate(estate), Path(actions), (name or platform.node() or "runner")[:50])
-    try:
-        with raise_on_stop():
-            if once:
-                runner.look()
-                return
-            _log.info("waiting for approved requests", reads=Topics(kafka.topic_prefix).acts)
-            while True:
-                _look(runner)
-                time.sleep(_LOOK_S)
-    except StopRequestedError:
-        pass  # a signal is the usual end
+    with until_stopped():
+        if once:
+            runner.look()
+            return
+        _log.info("waiting for approved requests", reads=kafka.topics.acts)
+        while True:
+            _look(runner)
+            time.sleep(_LOOK_S)
 
 
 def _look(runner: Runner) -> None:

@@ -118,17 +118,8 @@ def advise(
 
 def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans: Sequence[Plan]) -> None:
     """Write the texts of each plan; the changed estate is read back and compared with the plan before it is written.
-
-    Args:
-        folder: where to write; it is made if it is not there.
-        described: the estate file.
-        estate: what it describes.
-        store: the store.
-        plans: those that are written.
-
-    Raises:
-        UsageError: the folder cannot be written, a file of it is read, or the estate file describes the store in a form
-            that cannot be changed.
+    The folder is made if it is not there. UsageError: the folder cannot be written, a file of it is read, or the estate
+    file describes the store in a form that cannot be changed.
     """
     config = estate.stores[store]
     texts = {

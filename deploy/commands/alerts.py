@@ -14,9 +14,8 @@ from deploy.bridge import AlertCommand
 from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, open_sink, parse_zone
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from deploy.show.document import ZONE
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import until_stopped
 from streams.kafka.topic_reader import AlertReader, read_alerts
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.records import AlertRecord, IncidentChange, Incidents
 
@@ -52,19 +51,20 @@ def alerts(
     if zone is not None:
         ZONE.set(parse_zone(zone))
     configure_logging()
-    topics = Topics(kafka.topic_prefix)
+    topics = kafka.topics
     with (
         open_sink(sink) as deliver,
         AlertReader(kafka.client(), topics, from_beginning=from_beginning) as reader,
     ):
         if reader.is_waiting:
             print(f"mqtwin: topic {topics.alerts} does not exist yet: waiting for it", file=sys.stderr)
-        try:
-            with raise_on_stop():
-                read = _delivered(read_alerts(reader, until_idle), command, deliver, every_record=all)
-                _print_json(read) if json else _print_alerts(read, every_record=all)
-        except StopRequestedError:
-            pass  # a signal is the usual end
+        with until_stopped():
+            read = _delivered(read_alerts(reader, until_idle), command, deliver, every_record=all)
+            if json:
+                for alert, _ in read:
+                    print(alert.line, flush=True)
+            else:
+                _print_alerts(read, every_record=all)
         if reader.unreadable:
             print(f"mqtwin: {reader.unreadable} records of {topics.alerts} are not alerts", file=sys.stderr)
     return 1 if command is not None and command.undelivered else 0
@@ -86,11 +86,6 @@ def _delivered(
             for notice in [alert] if every_record else [change.record for change in changes if change.is_notice]:
                 command.deliver(notice)
         yield alert, changes
-
-
-def _print_json(read: Iterable[tuple[AlertRecord, list[IncidentChange]]]) -> None:
-    for alert, _ in read:
-        print(alert.line, flush=True)
 
 
 def _print_alerts(read: Iterable[tuple[AlertRecord, list[IncidentChange]]], *, every_record: bool) -> None:

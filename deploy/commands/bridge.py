@@ -12,10 +12,9 @@ from deploy.bridge import AlertmanagerBridge
 from deploy.options.common import Flag, KafkaOptions
 from deploy.options.files import SecretFile
 from streams.collecting.http import bearer, check_url
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import until_stopped
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
-from streams.kafka.topics import Topics
 from streams.log import NewsLog, configure_logging
 
 bridge = App(name="bridge")
@@ -62,34 +61,28 @@ def _follow(kafka: KafkaOptions, sender: AlertmanagerBridge, urls: list[str]) ->
     The log says once what is read and where it is sent, and then at most each minute how many are open and sent. It
     names no paths of the addresses, which may be secrets.
     """
-    topics = Topics(kafka.topic_prefix)
+    topics = kafka.topics
     latest = Latest(topics)
-    try:
-        with raise_on_stop(), TopicReader(kafka.client(), {topics.alerts: None}) as reader:
-            if reader.missing:
-                why = "`mqtwin stream` with the same --topic-prefix creates them"
-                _events.warning("waiting for topics", topics=reader.missing, why=why)
-            _events.info("bridging", reads=topics.alerts, sends_to=[_origin(url) for url in urls])
-            news = NewsLog(_events, "bridging")
-            is_started = False
-            while True:
-                applied = [latest.apply(record) for record in reader.read(_READ_SECONDS)]
-                latest.forget_cleared()
-                changes = [entry for entry in applied if entry is not None]
-                if not is_started:
-                    sender.learn(changes)
-                    if reader.is_caught_up:
-                        is_started = True
-                        sender.apply(())
-                elif changes:
-                    sender.apply(changes)
-                if is_started:
-                    still_open = sum(entry.is_open for entry in latest.alerts.values())
-                    news.note(alerts_open=still_open, unreadable=latest.unreadable, **sender.counts())
-    except StopRequestedError:
-        pass  # a signal is the usual end
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    with until_stopped(), TopicReader(kafka.client(), {topics.alerts: None}) as reader:
+        if reader.missing:
+            why = "`mqtwin stream` with the same --topic-prefix creates them"
+            _events.warning("waiting for topics", topics=reader.missing, why=why)
+        _events.info(
+            "bridging", reads=topics.alerts, sends_to=["{0.scheme}://{0.netloc}".format(urlsplit(url)) for url in urls]
+        )
+        news = NewsLog(_events, "bridging")
+        is_started = False
+        while True:
+            applied = [latest.apply(record) for record in reader.read(_READ_SECONDS)]
+            latest.forget_cleared()
+            changes = [entry for entry in applied if entry is not None]
+            if not is_started:
+                sender.learn(changes)
+                if reader.is_caught_up:
+                    is_started = True
+                    sender.apply(())
+            elif changes:
+                sender.apply(changes)
+            if is_started:
+                still_open = sum(entry.is_open for entry in latest.alerts.values())
+                news.note(alerts_open=still_open, unreadable=latest.unreadable, **sender.counts())

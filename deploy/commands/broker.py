@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from deploy.java.broker import Broker
 from deploy.options.common import MAX_HOURS, parse_address
 from deploy.options.files import KeptFolder
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import until_stopped
 from twin.errors import MqtwinError, UsageError
 
 
@@ -32,10 +32,7 @@ def broker(
     host, port = ("127.0.0.1", None) if listen is None else parse_address(listen)
     if host not in ("127.0.0.1", "localhost") or port == 0:
         raise UsageError(f"--listen {listen}; expected: 127.0.0.1:PORT, it serves this machine only")
-    try:
-        with raise_on_stop(), Broker(data=data, port=port, retention_hours=retention_hours) as running:
-            print(f"bootstrap.servers={running.bootstrap_servers}", flush=True)
-            status = running.wait()
-            raise MqtwinError(f"the broker ended by itself (exit status {status}){running.last_error()}")
-    except StopRequestedError:
-        return
+    with until_stopped(), Broker(data=data, port=port, retention_hours=retention_hours) as running:
+        print(f"bootstrap.servers={running.bootstrap_servers}", flush=True)
+        status = running.wait()
+        raise MqtwinError(f"the broker ended by itself (exit status {status}){running.last_error()}")

@@ -167,43 +167,24 @@ def warn_of_job(directory: Path) -> None:
 
 
 class CheckpointDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint as `mqtwin checkpoint describe` prints it; None is unknown, of the job that none runs.
-
-    Attributes:
-        checkpoint: its folder.
-        topic_prefix: prefix of the names of the topics.
-        topics: the topics read -> Kafka's id, "" if unknown.
-        cluster: Kafka's id of the cluster.
-        last_batch: number of the last batch that was begun.
-        last_committed_batch: number of the last batch that was finished.
-        offsets: next offset by partition, by topic.
-        state_partitions: number of partitions of the state.
-        state_format: format of the state.
-        mqtwin: version that wrote it.
-        pyspark: version that wrote it.
-        last_start: wall-clock time of the job's last start, ISO 8601.
-        estate: digest of the estate.
-        stores: names of the stores of the estate.
-        job: the job that runs on it.
-        bytes: size of its files.
-    """
+    """A checkpoint as `mqtwin checkpoint describe` prints it; None is unknown, of the job that none runs."""
 
     checkpoint: str
     topic_prefix: str | None
-    topics: Mapping[str, str]
+    topics: Mapping[str, str]  # name -> Kafka's id, "" if unknown
     cluster: str | None
-    last_batch: int | None
-    last_committed_batch: int | None
-    offsets: Offsets
+    last_batch: int | None  # begun
+    last_committed_batch: int | None  # finished
+    offsets: Offsets  # next ones, by topic and partition
     state_partitions: int | None
     state_format: str | None
     mqtwin: str | None
     pyspark: str | None
-    last_start: str | None
-    estate: str | None
+    last_start: str | None  # wall-clock time, ISO 8601
+    estate: str | None  # digest
     stores: Sequence[str] | None
     job: str | None
-    bytes: int
+    bytes: int  # size of its files
 
 
 def describe_checkpoint(directory: Path, files: CheckpointFiles, manifest: Manifest | None) -> CheckpointDescription:
@@ -214,21 +195,18 @@ def describe_checkpoint(directory: Path, files: CheckpointFiles, manifest: Manif
         partitions: int | None = files.read_operator().partitions
     except (DamagedFileError, OSError):
         partitions = None
+    own = {} if manifest is None else msgspec.structs.asdict(manifest)
+    same = ("cluster", "state_format", "mqtwin", "pyspark", "estate", "stores")
     return CheckpointDescription(
+        **{name: own.get(name) for name in same},
         checkpoint=str(directory),
-        topic_prefix=manifest.prefix if manifest is not None else None,
+        topic_prefix=own.get("prefix"),
         topics=dict(manifest.topics) if manifest is not None else dict.fromkeys(newest[0] if newest else (), ""),
-        cluster=manifest.cluster if manifest is not None else None,
         last_batch=files.last_batch,
         last_committed_batch=files.commits[-1] if files.commits else None,
         offsets=newest[0] if newest is not None else {},
         state_partitions=partitions,
-        state_format=manifest.state_format if manifest is not None else None,
-        mqtwin=manifest.mqtwin if manifest is not None else None,
-        pyspark=manifest.pyspark if manifest is not None else None,
-        last_start=manifest.written if manifest is not None else None,
-        estate=manifest.estate if manifest is not None else None,
-        stores=manifest.stores if manifest is not None else None,
+        last_start=own.get("written"),
         job=str(owner) if owner is not None else None,
         bytes=files.size(),
     )

@@ -113,14 +113,12 @@ def _run(
     *,
     create_topics: bool,
 ) -> None:
-    """Collect until the end, and print what was collected."""
     from streams.collecting.collect import EventWriter
     from streams.collecting.collect import collect as run
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
-    from streams.kafka.topics import Topics
 
-    intake, printer, topics = feed.intake, ComplaintPrinter(), Topics(kafka.topic_prefix)
+    intake, printer, topics = feed.intake, ComplaintPrinter(), kafka.topics
     with (
         stop_requests() as stop,
         Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,

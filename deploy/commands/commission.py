@@ -87,12 +87,11 @@ def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigu
     """Return what the topics and the status file show of the job. UsageError: there is no such file."""
     from streams.host.resources import LIMITED_RESOURCES
     from streams.kafka.present import read_latency, read_lateness
-    from streams.kafka.topics import Topics
     from streams.log import configure_logging
     from streams.query.status import read_status
 
     configure_logging(level="warning")
-    topics = Topics(kafka.topic_prefix)
+    topics = kafka.topics
     latency, lateness = (read(kafka.client(), topics, hours) for read in (read_latency, read_lateness))
     if status_file is None:
         return JobFigures(latency=latency, lateness=lateness)

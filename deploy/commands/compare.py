@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -42,21 +42,11 @@ def compare(
     if json_:
         print(msgspec.json.encode(nights).decode())
     else:
-        print(comparison_markdown(nights, (old.name, new.name)), end="")
+        names = (old.name, new.name) if old.name != new.name else ("before", "after")
+        print("\n".join(_night(night, *names) for night in nights), end="")
 
 
 _ABSENT = "not of this estate"
-
-
-def comparison_markdown(nights: Sequence[ComparedNight], names: tuple[str, str]) -> str:
-    """Return a heading and a table for each night: a row for each fact of the stores that change.
-
-    Args:
-        nights: the nights.
-        names: names of the estates, as columns.
-    """
-    old, new = names if names[0] != names[1] else ("before", "after")
-    return "\n".join(_night(night, old, new) for night in nights)
 
 
 def _night(night: ComparedNight, old: str, new: str) -> str:
@@ -82,14 +72,12 @@ def _moment(time: int | None) -> str:
     return "none" if time is None else site_time(time)
 
 
-def _head_room(side: StoreNight) -> str:
-    return "not known" if side.head_room_pct is None else f"{side.head_room_pct:.1f} % of {side.fullest}"
-
-
 _FACTS: dict[str, Callable[[StoreNight], str]] = {
     "alerts opened": lambda side: f"{side.alerts:,}",
     "first page": lambda side: _moment(side.first_page),
     "puts refused": lambda side: f"{side.refused:,}",
     "first put refused": lambda side: _moment(side.first_full),
-    "lowest head room": _head_room,
+    "lowest head room": lambda side: (
+        "not known" if side.head_room_pct is None else f"{side.head_room_pct:.1f} % of {side.fullest}"
+    ),
 }

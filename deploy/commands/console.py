@@ -8,7 +8,6 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
@@ -19,17 +18,13 @@ from deploy.options.console import DEFAULT_LISTEN, ServedOptions, SignInOptions,
 from deploy.options.files import InputFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
-from streams.host.signals import StopRequestedError, raise_on_stop
-from streams.kafka.topics import Topics
+from streams.host.signals import until_stopped
 from streams.log import configure_logging
 from streams.query.status import stopped_text
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
-
-if TYPE_CHECKING:
-    from deploy.console.acts import ActDesk
 
 _SOURCE, _SERVED, _NO_SIGN_IN, _NO_SITES = SourceOptions(), ServedOptions(), SignInOptions(), SitesOptions()
 
@@ -78,34 +73,30 @@ def console(
         if source.recording is not None and source.estate is not None:
             return server_of(play_recording(source.recording, open_estate(source.estate)), address)
         assert kafka is not None
+        from deploy.console.acts import ActDesk
         from deploy.console.live import NoteTaker
+        from streams.kafka.notes import ActLog
 
         model, past = follow_job(kafka, source, parts)
-        notes = NoteTaker(kafka.client(), Topics(kafka.topic_prefix), model)
-        desk = None if actions is None or past is None else open_desk(kafka, past, actions)
+        notes = NoteTaker(kafka.client(), kafka.topics, model)
+        desk = None
+        if actions is not None and past is not None:
+            desk = ActDesk(ActLog(kafka.client(), kafka.topics), past, actions)
         return ConsoleServer(model, address, past, past, notes.take, desk=desk)
 
     serve(open_server, opens=open_)
 
 
 def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> None:
-    """Serve the page until Ctrl-C or SIGTERM.
-
-    Args:
-        open_server: returns the server; gets what takes its parts.
-        opens: open the page in the browser of this machine.
-    """
+    """Serve the page until Ctrl-C or SIGTERM."""
     configure_logging()
-    try:
-        with raise_on_stop(), ExitStack() as parts:
-            server = parts.enter_context(open_server(parts))
-            print(f"console {server.address}", flush=True)
-            print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if opens:
-                webbrowser.open(server.address)
-            server.wait()
-    except StopRequestedError:
-        pass  # a signal is the usual end
+    with until_stopped(), ExitStack() as parts:
+        server = parts.enter_context(open_server(parts))
+        print(f"console {server.address}", flush=True)
+        print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+        if opens:
+            webbrowser.open(server.address)
+        server.wait()
 
 
 def _follow_site(site: SiteSource, parts: ExitStack) -> Site:
@@ -113,9 +104,7 @@ def _follow_site(site: SiteSource, parts: ExitStack) -> Site:
     from deploy.console.live import NoteTaker
 
     model, past = follow_job(site.kafka, SourceOptions(estate=site.estate), parts, waits=True)
-    return Site(
-        model=model, past=past, take_note=NoteTaker(site.kafka.client(), Topics(site.kafka.topic_prefix), model).take
-    )
+    return Site(model=model, past=past, take_note=NoteTaker(site.kafka.client(), site.kafka.topics, model).take)
 
 
 def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
@@ -129,30 +118,17 @@ def check_desk(actions: Path, address: Listen, source: SourceOptions) -> None:
         raise UsageError(f"--actions {actions}; expected: with --bootstrap-servers and --estate")
 
 
-def open_desk(kafka: KafkaOptions, past: LivePast, actions: Path) -> ActDesk:
-    """Return what takes requests of changes of a job's stores."""
-    from deploy.console.acts import ActDesk
-    from streams.kafka.notes import ActLog
-
-    return ActDesk(ActLog(kafka.client(), Topics(kafka.topic_prefix)), past, actions)
-
-
 def follow_job(
     kafka: KafkaOptions, source: SourceOptions, parts: ExitStack, *, waits: bool = False
 ) -> tuple[ConsoleModel, LivePast | None]:
-    """Return the model of a job, which its topics fill, and its past; None without an estate.
-
-    Args:
-        kafka: Kafka connection.
-        source: what is known of the job.
-        parts: gets what reads the topics.
-        waits: begin later where no Kafka answers at the start.
+    """Return the model of a job, which its topics fill, and its past; None without an estate. With `waits` it begins
+    later where no Kafka answers at the start.
     """
     from deploy.console.live import LiveTwins, TopicFeed
     from deploy.java.class_archives import find_spark_java
     from streams.query.past import JobPast
 
-    topics, client, status_file = Topics(kafka.topic_prefix), kafka.client(), source.status_file
+    topics, client, status_file = kafka.topics, kafka.client(), source.status_file
     loaded_estate = None if source.estate is None else load_estate(source.estate)
     model = ConsoleModel(
         topics,

@@ -26,7 +26,7 @@ from deploy.options.common import MAX_SECONDS, Flag
 from deploy.options.files import OutputFolder
 from deploy.show.document import Items, Table, Text
 from deploy.show.terminal import command_line, show
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import StopRequestedError, raise_on_stop, until_stopped
 
 if TYPE_CHECKING:  # they need Kafka and Spark, which a recorded night does not
     from deploy.console.recorded import Story
@@ -80,25 +80,22 @@ def _show_recorded(port: int | None, *, opens: bool) -> int:
     from deploy.console.recorded import read_story, serve_page
 
     story = read_story()
-    try:
-        with raise_on_stop(), nullcontext("") if port is None else serve_page(port) as address:
-            if not address:
-                _tell(story, pause=lambda _: None)
-                _show_all(story)
-                return 0
-            print(f"console {address}", flush=True)
-            print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if opens:
-                webbrowser.open(address)
-            terminal = _terminal()
-            if terminal is None:
-                _tell(story, pause=lambda seconds: time.sleep(max(0.0, seconds)))
-                _show_all(story)
-                threading.Event().wait()
-            else:
-                _tell_with_keys(story, terminal)
-    except StopRequestedError:
-        pass
+    with until_stopped(), nullcontext("") if port is None else serve_page(port) as address:
+        if not address:
+            _tell(story, pause=lambda _: None)
+            _show_all(story)
+            return 0
+        print(f"console {address}", flush=True)
+        print("A recorded night, which the page plays. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+        if opens:
+            webbrowser.open(address)
+        terminal = _terminal()
+        if terminal is None:
+            _tell(story, pause=lambda seconds: time.sleep(max(0.0, seconds)))
+            _show_all(story)
+            threading.Event().wait()
+        else:
+            _tell_with_keys(story, terminal)
     return 0
 
 
@@ -159,7 +156,6 @@ def _show_all(story: Story) -> None:
 
 
 def _show_advice(story: Story) -> None:
-    """Print what would have helped, as the night has it."""
     name, advice = next(iter(story.advice.items()))
     show(Text(""), Text(f"What would have helped {name.partition('|')[0]}. {advice.note}"))
     plans = [f"{plan.title}: {'; '.join(step.text for step in plan.steps)}" for plan in advice.plans]
@@ -168,7 +164,6 @@ def _show_advice(story: Story) -> None:
 
 
 def _show_your_own() -> None:
-    """Print the commands for a site's own files and queue managers."""
     print("\nTo try next:")
     for text, command in _YOUR_OWN:
         print(f"\n  # {text}\n  {command}")
@@ -176,7 +171,6 @@ def _show_your_own() -> None:
 
 
 def _run_live(output: Path, *, keep: bool, no_console: bool, seconds: float, seed: int) -> int:
-    """Run broker and job, and report."""
     from deploy.demo import run_demo
 
     passed = None
@@ -207,7 +201,6 @@ def _report(run: DemoRun) -> bool:
 
 
 def _program() -> str:
-    """Return how this program was called."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return command_line((sys.executable, "-m", "deploy"))

@@ -47,20 +47,12 @@ State = Literal["ok", "optional", "lacking", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check.
-
-    Attributes:
-        subject: The subject of the check.
-        state: ``ok``, ``optional`` (not there, and nothing suffers), ``lacking`` (mqtwin works, with less
-            than it should have) or ``missing`` (mqtwin needs it).
-        detail: What the machine has.
-        remedy: What to do; empty if `state` is ``ok``.
-    """
+    """The result of one check."""
 
     subject: str
     state: State
     detail: str
-    remedy: str = ""
+    remedy: str = ""  # empty if it is ok
 
 
 def doctor(
@@ -137,7 +129,6 @@ def examine() -> list[Finding]:
 def reach_kafka(kafka: KafkaOptions) -> list[Finding]:
     """Return the steps of the way to Kafka, those of an address up to the first that fails. UsageError."""
     from streams.kafka.probe import probe
-    from streams.kafka.topics import Topics
 
     return [
         Finding(
@@ -146,7 +137,7 @@ def reach_kafka(kafka: KafkaOptions) -> list[Finding]:
             step.detail,
             f"expected: {step.expected}" if step.expected else "",
         )
-        for step in probe(kafka.client(), Topics(kafka.topic_prefix).rights)
+        for step in probe(kafka.client(), kafka.topics.rights)
     ]
 
 
@@ -178,7 +169,6 @@ def _system() -> Finding:
 
 
 def _packages() -> Finding:
-    """Check the versions of all packages that mqtwin requires."""
     remedy = "pip install -c constraints.txt -e '.[stream]' (make test and make demo do that)"
     try:
         requirements = [Requirement(text) for text in importlib.metadata.requires("mqtwin") or ()]
@@ -284,7 +274,6 @@ def _limit(number: int | None) -> str:
 
 
 def _disk() -> Finding:
-    """Check the free space for jars and temporary data."""
     cache = cache_dir()
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
     if not os.access(existing, os.W_OK | os.X_OK):

@@ -19,7 +19,7 @@ from deploy.options.files import InputFile
 from streams.host.signals import stop_requests
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
-from streams.kafka.topics import TopicRecord, Topics
+from streams.kafka.topics import TopicRecord
 from streams.log import NewsLog, configure_logging
 from streams.query.status import JobStatus, read_status
 from twin.errors import MqtwinError
@@ -50,7 +50,7 @@ def export(
     """
     host, port = parse_address(listen)
     configure_logging()
-    topics = Topics(kafka.topic_prefix)
+    topics = kafka.topics
     latest, lock = Latest(topics, derive=samples_of), threading.Lock()
     failures: list[Exception] = []  # of the server's thread
 
@@ -97,7 +97,6 @@ def export(
 
 
 def _take(records: Iterable[TopicRecord], latest: Latest, news: NewsLog) -> None:
-    """Take what was read, and note what is known now."""
     for record in records:
         latest.apply(record)
     latest.forget_cleared()

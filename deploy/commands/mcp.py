@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from deploy.ask.server import http_tools, serve_stdio
 from deploy.ask.tools import Questions
@@ -16,7 +16,7 @@ from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer
 from deploy.options.common import KafkaOptions, open_estate
 from deploy.options.console import ServedOptions, SourceOptions
-from streams.host.signals import StopRequestedError, raise_on_stop
+from streams.host.signals import until_stopped
 from streams.log import configure_logging
 from twin.reporting.report import report
 
@@ -46,34 +46,27 @@ def mcp(
     source.check(kafka)
     address = None if listen is None else served.listen(listen)
     configure_logging(level="warning")
-    try:
-        with raise_on_stop(), ExitStack() as parts:
-            model, questions = _open(kafka, source, parts)
-            if address is None:
-                serve_stdio(questions)
-                return
-            tools = http_tools(questions, address.hosts, is_tls=address.is_tls)
-            server = parts.enter_context(ConsoleServer(model, address, tools=tools))
-            print(f"mcp {server.address}{TOOLS_PATH.removeprefix('/')}", flush=True)
-            print("A program asks there. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            server.wait()
-    except StopRequestedError:
-        pass  # a signal is the usual end
+    with until_stopped(), ExitStack() as parts:
+        model, questions = _open(kafka, source, parts)
+        if address is None:
+            serve_stdio(questions)
+            return
+        tools = http_tools(questions, address.hosts, is_tls=address.is_tls)
+        server = parts.enter_context(ConsoleServer(model, address, tools=tools))
+        print(f"mcp {server.address}{TOOLS_PATH.removeprefix('/')}", flush=True)
+        print("A program asks there. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+        server.wait()
 
 
 def _open(kafka: KafkaOptions | None, source: SourceOptions, parts: ExitStack) -> tuple[ConsoleModel, Questions]:
     """Return the model and the answers. parts: gets what reads the topics."""
     estate = None if source.estate is None else open_estate(source.estate)
     if source.recording is not None and estate is not None:
-        recording, known = source.recording, estate
-        past = PastTwins(play_recording(recording, known))
+        past = PastTwins(play_recording(source.recording, estate))
         model = past.model_at(past.moments.times[-1])
-        reports = lru_cache(_REPORTS)(lambda since, until: report(recording, known, since=since, until=until))
+        of_recording = partial(report, source.recording, estate)
+        reports = lru_cache(_REPORTS)(lambda since, until: of_recording(since=since, until=until))
         return model, Questions(model, past, estate, reports)
     assert kafka is not None
-    options = kafka
-    model, job = follow_job(options, source, parts)
-    if estate is None:
-        return model, Questions(model, None, None, None)
-    loaded = estate
-    return model, Questions(model, job, estate, lambda since, until: report_of_job(options, loaded, since, until))
+    model, job = follow_job(kafka, source, parts)
+    return model, Questions(model, job, estate, None if estate is None else partial(report_of_job, kafka, estate))

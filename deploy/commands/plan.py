@@ -17,7 +17,6 @@ from deploy.show.progress import show_progress
 from deploy.show.terminal import emit, print_line, print_warnings, printable
 from streams.kafka.present import read_last_states
 from streams.kafka.publish import PublishResult, Record, Sender
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.errors import UsageError
 from twin.estate import Estate, EstateError
@@ -129,8 +128,7 @@ def find(
     loaded_estate = open_estate(estate)
     with show_progress("find") as advance:
         proposals = find_plans(recordings, loaded_estate, advance)
-    for number, own in enumerate(proposals):
-        print("\n".join(map(printable, [""] * (number > 0) + own.text.splitlines())))
+    _print_tables(own.text for own in proposals)
     print_line(f"{as_count(len(proposals), 'plan')} proposed, of rises at the same hour on most days")
     return None if proposals else 1
 
@@ -151,7 +149,7 @@ def import_(calendar: InputFile, /, *, estate: EstateFile, kafka: KafkaOptions |
     if left_out:
         print_warnings([f"{calendar}: left out: {left_out}"])
     if kafka is None:
-        print_planned((store, content) for store, content in plans if "cancelled" not in content)
+        _print_tables(planned_text(store, content) for store, content in plans if "cancelled" not in content)
     elif plans:
         _send(loaded_estate, kafka, plans)
     cancelled = sum("cancelled" in content for _, content in plans)
@@ -176,18 +174,17 @@ def list_(*, estate: EstateFile, kafka: KafkaOptions, store: str | None = None, 
         _check(loaded_estate, store)
     plans = [
         StorePlan(store=name, work=work)
-        for name, state in sorted(read_last_states(kafka.client(), Topics(kafka.topic_prefix)).items())
+        for name, state in sorted(read_last_states(kafka.client(), kafka.topics).items())
         if store in (None, name)
         for work in state.plans or ()
     ]
     emit(plans_document(plans), as_json=json)
 
 
-def print_planned(plans: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Print plans as tables of the estate. plans: (store, content of a PLAN event)."""
-    for number, (store, content) in enumerate(plans):
-        lines = planned_text(store, content).splitlines()
-        print("\n".join(map(printable, [""] * (number > 0) + lines)))
+def _print_tables(texts: Iterable[str]) -> None:
+    """Print tables of the estate, with an empty line between two."""
+    for number, text in enumerate(texts):
+        print("\n".join(map(printable, [""] * (number > 0) + text.splitlines())))
 
 
 def plans_document(plans: list[StorePlan]) -> Document:
@@ -218,16 +215,8 @@ def _check(estate: Estate, store: str) -> None:
 
 
 def plan_event(estate: Estate, store: str, content: Mapping[str, Any], now: int) -> bytes:
-    """Return a PLAN event as JSON.
-
-    Args:
-        estate: the estate.
-        store: name of the store.
-        content: the plan as in the event, or its end.
-        now: time of the event, microseconds.
-
-    Raises:
-        UsageError: no such store, the plan is wrong, or none of its windows is still ahead.
+    """Return a PLAN event as JSON. The content is that of the event: a plan, or its end. UsageError: no such store, the
+    plan is wrong, or none of its windows is still ahead.
     """
     _check(estate, store)
     try:
@@ -243,7 +232,7 @@ def plan_event(estate: Estate, store: str, content: Mapping[str, Any], now: int)
 def _send(estate: Estate, kafka: KafkaOptions, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     """Write PLAN events to the events topic. UsageError: a plan is wrong, or the user may not write."""
     configure_logging(level="warning")
-    now, topics = time.time_ns() // 1000, Topics(kafka.topic_prefix)
+    now, topics = time.time_ns() // 1000, kafka.topics
     records = [Record(store.encode(), plan_event(estate, store, content, now), JSON, 1) for store, content in planned]
     with Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=False) as sender:
         for record in records:

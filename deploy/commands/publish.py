@@ -15,7 +15,6 @@ from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
 from streams.kafka.publish import Pace
 from streams.kafka.publish import publish as send
-from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.events import ARROW, JSON, NDJSON, Reject
 
@@ -66,7 +65,7 @@ def publish(
             recording,
             loaded_estate,
             kafka.client(),
-            Topics(kafka.topic_prefix),
+            kafka.topics,
             content_type=_CONTENT_TYPES[content_type],
             by_partition=group_by == "partition",
             pace=Pace(speed=speed, rate=rate),

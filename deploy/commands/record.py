@@ -16,7 +16,6 @@ from deploy.show.terminal import print_warnings
 from streams.checkpoint.guard import open_stopped
 from streams.host.signals import stop_requests
 from streams.kafka.record import record as record_events
-from streams.kafka.topics import Topics
 from twin.errors import UsageError
 
 
@@ -44,7 +43,7 @@ def record(
         print_warnings([f"the recording is now --output {out}: the next release does not take it without --output"])
     path = out or output
     assert path is not None
-    started, topics = time.monotonic(), Topics(kafka.topic_prefix)
+    started, topics = time.monotonic(), kafka.topics
     manifest = None if checkpoint is None else open_stopped(checkpoint)[1]
     with show_progress("record") as advance, stop_requests() as stop:
         recorded = record_events(

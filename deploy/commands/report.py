@@ -57,26 +57,23 @@ def report_of_job(kafka: KafkaOptions, estate: Estate, since: str | None, until:
     """Return the report of a job: its events, the alerts that it published, its last states."""
     from streams.kafka.notes import read_notes
     from streams.kafka.present import read_last_states
-    from streams.kafka.topics import Topics
     from streams.log import configure_logging
 
     configure_logging(level="warning")
-    topics = Topics(kafka.topic_prefix)
+    topics = kafka.topics
     with tempfile.TemporaryDirectory() as folder, show_progress("report") as advance:
         path = record_events(kafka, Path(folder))
-        alerts, states = _published(kafka, topics.prefix), read_last_states(kafka.client(), topics)
+        alerts, states = _published(kafka), read_last_states(kafka.client(), topics)
         period = {"since": since, "until": until}
         notes = read_notes(kafka.client(), topics)
         return report_recording(path, estate, **period, alerts=alerts, states=states, notes=notes, on_chunk=advance)
 
 
-def _published(kafka: KafkaOptions, prefix: str) -> list[AlertRecord]:
-    """Return the alert records that the topic has."""
+def _published(kafka: KafkaOptions) -> list[AlertRecord]:
     from streams.kafka.topic_reader import AlertReader
-    from streams.kafka.topics import Topics
 
     alerts: list[AlertRecord] = []
-    with AlertReader(kafka.client(), Topics(prefix), from_beginning=True) as reader:
+    with AlertReader(kafka.client(), kafka.topics, from_beginning=True) as reader:
         while not reader.is_waiting and not reader.is_caught_up:
             alerts += reader.read(0.5)
     return alerts

@@ -124,15 +124,11 @@ def threshold(
         options: Store and output format.
     """
     _, config, _ = options.load_structure(size, needs_size=True)
-    plan = plan_threshold(config, _parse_backlog(backlog), aim)
-    emit(threshold_document(plan), as_json=options.json)
-
-
-def _parse_backlog(text: str) -> int:
-    messages = parse_count(text)
+    messages = parse_count(backlog)
     if messages is None:
-        raise UsageError(f"--backlog {text}; expected: a number of messages from 1, such as 5000000 or 5M")
-    return messages
+        raise UsageError(f"--backlog {backlog}; expected: a number of messages from 1, such as 5000000 or 5M")
+    plan = plan_threshold(config, messages, aim)
+    emit(threshold_document(plan), as_json=options.json)
 
 
 @size.command

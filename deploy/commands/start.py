@@ -160,7 +160,6 @@ class _Read(NamedTuple):
 
 
 def _answer(read: _Read, timeline: Timeline | None, zone: str) -> Answer:
-    """Return the answer."""
     stores, others = list[StoreAnswer](), 0
     if timeline is not None:
         ZONE.set(timeline.estate.site.clock)
@@ -188,16 +187,7 @@ def _read_files(
     groups: Mapping[str, Sequence[str]],
     again: Sequence[str],
 ) -> _Read | None:
-    """Return what was read of files; None: the user has to add something, which was said.
-
-    Args:
-        names: Files, as on the command line.
-        path: Folder to write to.
-        options: Facts that the data lack.
-        zone: Zone of the site; "": it is not known.
-        groups: Queue managers by queue-sharing group.
-        again: Arguments of this command.
-    """
+    """Return what was read of files; None: the user has to add something, which was said. zone: "" if not known."""
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
         raise UsageError(f"{', '.join(map(str, estates))}: several estates; expected: at most one file .toml")
@@ -264,10 +254,8 @@ def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
 
 
 def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFile], list[UnknownFileError]]:
-    """Return the files that are no estate and are read, and the others; print what each is or seems to be.
-
-    Raises:
-        UsageError: none is read or of MQ, or one is missing.
+    """Return the files that are no estate and are read, and the others; print what each is or seems to be. UsageError:
+    none is read or of MQ, or one is missing.
     """
     files, unknown = list[SiteFile](), list[UnknownFileError]()
     for name in names:
@@ -287,7 +275,6 @@ def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFi
 
 
 def _with_events(files: Iterable[SiteFile]) -> list[Path]:
-    """Return the paths of the files that show what stores hold."""
     return [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
 
 
@@ -296,17 +283,8 @@ def _record(
 ) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
     """Write recording.arrow and missing.txt, and say what is in them.
 
-    Return the recording, clocks that do not fit, and what is missing.
-
-    Args:
-        files: the files.
-        folder: where they are written. Its own recording is used as it is, if no other file has events.
-        estate: the estate.
-        options: facts that the data lack.
-        lines: about what the data do not show of the estate.
-
-    Raises:
-        MqtwinError: no event was made.
+    Return the recording, clocks that do not fit, and what is missing. Its own recording is used as it is, if no other
+    file has events. The lines are about what the data do not show of the estate. MqtwinError: no event was made.
     """
     with_events = _with_events(files)
     if len(with_events) == 1 and is_same_file(with_events[0], folder.path / _RECORDING):
@@ -387,8 +365,6 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
 
 
 class _Live(NamedTuple):
-    """A live twin as the command line describes it."""
-
     url: str  # several with commas
     files: tuple[str, ...]
     output: Path
@@ -442,7 +418,6 @@ def _ask_once(live: _Live) -> int | None:
 
 
 def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool) -> int | None:
-    """Run the live twin until Ctrl-C or SIGTERM."""
     from deploy.live import POSITION, LiveFeed, LiveSettings, LiveTwin, TimedLines, free_address
 
     began_s, say = time.monotonic(), TimedLines()
@@ -492,12 +467,7 @@ def _ask_queue_managers(live: _Live) -> _Asked:
 
 
 def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str], tuple[int, int]]:
-    """Return the answers about definitions and levels, why others are missing, and the cost of levels.
-
-    Args:
-        live: the command line.
-        estate: names members of groups.
-    """
+    """Return the answers about definitions and levels, why others are missing, and the cost of levels."""
     failures: list[str] = []
     mqweb = live.server.mqweb(
         live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")
@@ -544,10 +514,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
     """Write estate.toml and missing.txt, say what is not known, and return the estate; None: it cannot be read.
 
     A file estate.toml that was changed stays, and is the estate; so does one of before where somebody did not answer.
-
-    Raises:
-        MqtwinError: There is no answer, and no estate of before.
-        UsageError: No store was found.
+    MqtwinError: There is no answer, and no estate of before. UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
     site_files, _ = _site_files(live.files, live.choices.feed_options())

@@ -17,7 +17,6 @@ from deploy.options.files import EstateFile, InputFolder
 from deploy.show.summaries import print_usage
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.guard import open_stopped
-from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.past import JobPast
 from streams.query.stored_state import read_states
@@ -68,7 +67,6 @@ def state(
 
 
 def _last(checkpoint: Path, estate: Estate, store: str | None) -> Iterator[StateRecord]:
-    """Return the state records after the last committed batch."""
     files, manifest = open_stopped(checkpoint)
     if not files.commits:
         raise UsageError(f"{checkpoint} has no committed batch; expected: one that a job has written events into")
@@ -83,14 +81,13 @@ def _last(checkpoint: Path, estate: Estate, store: str | None) -> Iterator[State
 def _past(
     time: str, kafka: KafkaOptions, estate: Estate, checkpoint: Path | None, store: str | None
 ) -> Iterable[StateRecord]:
-    """Return the state records as of a time."""
     time_us = parse_time("--at", time)
     if checkpoint is not None:
         open_stopped(checkpoint)
     configure_logging(level="critical")
     past = JobPast(
         kafka=kafka.client(),
-        topics=Topics(kafka.topic_prefix),
+        topics=kafka.topics,
         estate=estate,
         checkpoint=checkpoint,
         java=find_spark_java(),

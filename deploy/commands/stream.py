@@ -83,13 +83,16 @@ def stream(
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
         log_level: Lowest level to log.
     """
-    _check_trigger(trigger)
+    if not _INTERVAL.fullmatch(trigger.strip()):  # Spark itself would check it only after the start
+        raise UsageError(f'--trigger {trigger}; expected: an interval such as "2 seconds" or "1 minute 30 seconds"')
     _check_starting_offsets(starting_offsets)
     skipped = tuple(map(Place.parse, skip))
     check_restart(restart)
     spark_settings = parse_settings("--conf", conf)
     check_classic(master, spark_settings)
-    _check_snapshot_hours(snapshot_hours)
+    if not (snapshot_hours == 0 or _MIN_SNAPSHOT_HOURS <= snapshot_hours <= MAX_HOURS):
+        expected = f"0, or from {_MIN_SNAPSHOT_HOURS:g} to {MAX_HOURS:g}"
+        raise UsageError(f"--snapshot-hours {snapshot_hours:g}; expected: {expected}")
     if otlp_topic is not None and not _TOPIC.fullmatch(otlp_topic):
         raise UsageError(f"--otlp-topic {otlp_topic}; expected: the name of a topic, letters, digits, . _ -")
     if status_file is not None:
@@ -123,17 +126,6 @@ def stream(
                 spans=spans.complete(FeedOptions(qmgr=qmgr, sampled=sampled)),
             )
         )
-
-
-def _check_snapshot_hours(hours: float) -> None:
-    if not (hours == 0 or _MIN_SNAPSHOT_HOURS <= hours <= MAX_HOURS):
-        raise UsageError(f"--snapshot-hours {hours:g}; expected: 0, or from {_MIN_SNAPSHOT_HOURS:g} to {MAX_HOURS:g}")
-
-
-def _check_trigger(trigger: str) -> None:
-    """Raise UsageError unless `trigger` is an interval. Spark itself would check it only after the start."""
-    if not _INTERVAL.fullmatch(trigger.strip()):
-        raise UsageError(f'--trigger {trigger}; expected: an interval such as "2 seconds" or "1 minute 30 seconds"')
 
 
 def _check_starting_offsets(text: str) -> None:

@@ -60,7 +60,6 @@ def tune(
 
 
 def _tune(paths: Sequence[Path], estate: Estate, values: Sequence[float], page_lead_s: float | None) -> Tuning:
-    """Play the recordings on all cores."""
     events = 0
     with show_progress("tune") as advance:
 

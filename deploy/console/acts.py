@@ -57,14 +57,8 @@ class ResultRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ActDesk:
     """Takes requests, approvals and results of people whose names are verified.
 
-    Args:
-        log: the acts topic, and what the job says.
-        answers: twins of the stores, for the effect.
-        actions: the site's list, read at each request.
-        clock: seconds since 1970.
-
     Every method that takes the decoded body of a request raises UsageError where it cannot be done, and MqtwinError
-    where no Kafka answers. who: the verified name.
+    where no Kafka answers. who: the verified name. The site's list of actions is read at each request.
     """
 
     def __init__(self, log: ActLog, answers: Answers, actions: Path, clock: Callable[[], float] = time.time) -> None:

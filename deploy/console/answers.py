@@ -55,23 +55,14 @@ class PlanParts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /whatif.
-
-    Attributes:
-        store: the store.
-        traffic: factors.
-        set: attributes as in the estate.
-        horizon_s: how far to look ahead.
-        plan: planned work that is to fit, in the place of the traffic.
-        time: moment of a recording, seconds since 1970; None: the present of the job, or the end of the recording.
-    """
+    """The body of POST /whatif."""
 
     store: str
     traffic: Traffic = Traffic()
     set: Settings = {}
-    horizon_s: float = DEFAULT_HORIZON_S
-    plan: tuple[PlanParts, ...] = ()
-    time: _Moment | None = None
+    horizon_s: float = DEFAULT_HORIZON_S  # to look ahead
+    plan: tuple[PlanParts, ...] = ()  # in the place of the traffic
+    time: _Moment | None = None  # None: the present of the job, or the end of the recording
 
 
 class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -32,10 +32,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.answers import Answers
 from deploy.console.identity import UNNAMED, Identity, NotSignedInError, Person, Role, SignIn, needed_role
-from deploy.console.model import ConsoleModel, PageModel
+from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
+from deploy.console.sites import PageModel
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
+
+if TYPE_CHECKING:  # it needs Kafka, which a recording does not
+    from deploy.console.acts import ActDesk
 
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
@@ -80,25 +84,6 @@ Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinE
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
-class Desk(Protocol):
-    """Takes requests of changes, and what people say of them, as of `deploy.console.acts`. who: the verified name."""
-
-    def views(self) -> object:
-        """Return the requests."""
-
-    def request(self, content: Any, who: str) -> object:
-        """Request a change."""
-
-    def approve(self, act_id: str, content: Any, who: str) -> object:
-        """Approve one."""
-
-    def withdraw(self, act_id: str, content: Any, who: str) -> object:
-        """Withdraw one."""
-
-    def result(self, act_id: str, content: Any, who: str) -> object:
-        """Say what became of one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """An application for programs, in the place of the page. running: a context while it is served."""
@@ -109,40 +94,22 @@ class Tools:
 
 @dataclass(slots=True)
 class ConsoleState:
-    """The model, the settings and the clients of an application.
-
-    Attributes:
-        model: what the page shows.
-        hosts: values of the Host header that are answered.
-        token: what a client must know who does not say in another way who it is; None: nothing.
-        is_tls: True if browsers see https.
-        identity: the way in which people say who they are; None: they do not.
-        answers: answers to what-if and to requests for advice; None: there are none.
-        past: the past moments that the page shows; None: it shows the present only.
-        take_note: writes the decoded body of a note; None: nobody can leave one.
-        desk: takes requests of changes and approvals; None: nobody can make one.
-        tools: what is served in the place of the page; None: the page.
-        sites: consoles that are served below their names; the page is about all of them then.
-        name: the name below which it is served; "": it stands alone, or above others.
-        period_s: seconds between two events to a client.
-        clients: the clients that receive events now.
-        is_stopping: set when the server ends, so that the streams do.
-    """
+    """The model, the settings and the clients of an application."""
 
     model: PageModel
-    hosts: Sequence[str]
-    token: str | None = None
-    is_tls: bool = False
+    hosts: Sequence[str]  # values of the Host header that are answered
+    token: str | None = None  # of clients that do not say otherwise who they are; None: none
+    is_tls: bool = False  # True if browsers see https
     identity: Identity | None = None
     answers: Answers | None = None
     past: Past | None = None
     take_note: Answer | None = None
-    desk: Desk | None = None
-    tools: Tools | None = None
-    sites: Mapping[str, ConsoleState] = field(default_factory=dict)
-    name: str = ""
-    period_s: float = PERIOD_S
-    clients: int = 0
+    desk: ActDesk | None = None
+    tools: Tools | None = None  # in the place of the page
+    sites: Mapping[str, ConsoleState] = field(default_factory=dict)  # below their names; the page is about all of them
+    name: str = ""  # below which it is served; "": it stands alone, or above others
+    period_s: float = PERIOD_S  # between two events to a client
+    clients: int = 0  # that receive events now
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def about(self, person: Person = UNNAMED) -> dict[str, Any]:
@@ -255,11 +222,7 @@ def _is_own_page(request: Request) -> bool:
 
 
 def _door(path: str, handler: _Handler, method: str = "GET") -> Route:
-    """Return a route that lets only those pass who have the role that its row needs, and only pages of this server.
-
-    Raises:
-        LookupError: it has no row.
-    """
+    """Return a route for those who have the role of its row, and for pages of this server. LookupError: it has none."""
     needed = needed_role(path, method)
 
     async def checked(request: Request) -> Response:
@@ -366,10 +329,8 @@ async def _events(request: Request) -> Response:
 
 
 async def stream(console: ConsoleState, since: int, person: Person = UNNAMED) -> AsyncIterator[bytes]:
-    """Yield Server-Sent Events for one client until the server stops, or until it has to say again who it is.
-
-    Args:
-        since: version that the client has, 0: none.
+    """Yield Server-Sent Events for one client until the server stops, or until it has to say again who it is. `since`
+    is the version that the client has, 0: none.
     """
     model = console.model
     console.clients += 1
@@ -455,7 +416,6 @@ async def _state(request: Request) -> Response:
 
 
 async def _from_past(request: Request, read: Callable[[Past], Response]) -> Response:
-    """Return what is read from the past, or why there is nothing."""
     past = _console(request).past
     if past is None:
         return _no_past()
@@ -471,14 +431,11 @@ def _no_past() -> Response:
     return _problem(404, "this console shows the present; expected: mqtwin console --recording FILE, or --estate FILE")
 
 
-async def _what_if(request: Request) -> Response:
+async def _question(request: Request) -> Response:
     answers = _console(request).answers
-    return await _asked(request, None if answers is None else answers.what_if)
-
-
-async def _advise(request: Request) -> Response:
-    answers = _console(request).answers
-    return await _asked(request, None if answers is None else answers.advise)
+    if answers is None:
+        return _problem(404, "this console answers no questions; expected: mqtwin console --estate FILE")
+    return await _asked(request, answers.what_if if request.url.path.endswith("/whatif") else answers.advise)
 
 
 async def _hindsight(request: Request) -> Response:
@@ -512,22 +469,17 @@ async def _request_act(request: Request) -> Response:
     return response
 
 
-async def _approve_act(request: Request) -> Response:
-    act_id = request.path_params["id"]
-    return await _desk_answer(request, lambda desk, content, who: desk.approve(act_id, content, who))
+def _of_act(verb: str) -> _Handler:
+    """Return what answers people who approve a request, withdraw it or say its result."""
+
+    async def handler(request: Request) -> Response:
+        act_id = request.path_params["id"]
+        return await _desk_answer(request, lambda desk, content, who: getattr(desk, verb)(act_id, content, who))
+
+    return handler
 
 
-async def _withdraw_act(request: Request) -> Response:
-    act_id = request.path_params["id"]
-    return await _desk_answer(request, lambda desk, content, who: desk.withdraw(act_id, content, who))
-
-
-async def _result_act(request: Request) -> Response:
-    act_id = request.path_params["id"]
-    return await _desk_answer(request, lambda desk, content, who: desk.result(act_id, content, who))
-
-
-async def _desk_answer(request: Request, say: Callable[[Desk, object, str], object]) -> Response:
+async def _desk_answer(request: Request, say: Callable[[ActDesk, object, str], object]) -> Response:
     """Return the answer to what somebody requests, approves or says, under the name that is verified."""
     desk, who = _console(request).desk, request.state.person.name
     if desk is None:
@@ -541,10 +493,7 @@ def _no_desk() -> Response:
     return _problem(404, "nothing is requested here; expected: mqtwin console --actions FILE")
 
 
-async def _asked(request: Request, answer: Answer | None) -> Response:
-    """Return the answer to a question with a body, or why there is none."""
-    if answer is None:
-        return _problem(404, "this console answers no questions; expected: mqtwin console --estate FILE")
+async def _asked(request: Request, answer: Answer) -> Response:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return _problem(415, "expected: content-type application/json")
     try:
@@ -579,7 +528,6 @@ async def _body(request: Request) -> bytes:
 
 
 async def _answered(answer: Answer, content: object) -> Response:
-    """Return the answer to a question, or why there is none."""
     try:
         return _json(await run_in_threadpool(answer, content))
     except MqtwinError as error:
@@ -592,23 +540,14 @@ async def _answered(answer: Answer, content: object) -> Response:
 # --- sign-in ----------------------------------------------------------------------------------------------------------
 
 
-async def _login(request: Request) -> Response:
-    identity = _console(request).identity
-    return await identity.login(request) if isinstance(identity, SignIn) else _no_sign_in()
-
-
-async def _callback(request: Request) -> Response:
-    identity = _console(request).identity
-    return await identity.callback(request) if isinstance(identity, SignIn) else _no_sign_in()
-
-
-async def _logout(request: Request) -> Response:
-    identity = _console(request).identity
-    return identity.logout(request) if isinstance(identity, SignIn) else _no_sign_in()
-
-
-def _no_sign_in() -> Response:
-    return _problem(404, "nobody signs in here; expected: mqtwin console --oidc-issuer URL")
+async def _sign_in(request: Request) -> Response:
+    """Send a browser to where it signs in, take it back from there, or sign it out."""
+    identity, step = _console(request).identity, request.url.path.rpartition("/")[2]
+    if not isinstance(identity, SignIn):
+        return _problem(404, "nobody signs in here; expected: mqtwin console --oidc-issuer URL")
+    if step == "logout":
+        return identity.logout(request)
+    return await (identity.login if step == "login" else identity.callback)(request)
 
 
 # --- tools of programs ------------------------------------------------------------------------------------------------
@@ -666,24 +605,24 @@ async def _readyz(request: Request) -> Response:
 _OF_PAGE = [
     _door("/", _page),
     _door("/static/{name}", _static),
-    _door("/login", _login),
-    _door("/callback", _callback),
-    _door("/logout", _logout, "POST"),
+    _door("/login", _sign_in),
+    _door("/callback", _sign_in),
+    _door("/logout", _sign_in, "POST"),
     _door("/api/session", _session, "POST"),
     _door("/api/events", _events),
     _door("/api/history", _history),
     _door("/api/moments", _moments),
     _door("/api/at", _moment),
     _door("/api/state", _state),
-    _door("/whatif", _what_if, "POST"),
-    _door("/advise", _advise, "POST"),
+    _door("/whatif", _question, "POST"),
+    _door("/advise", _question, "POST"),
     _door("/hindsight", _hindsight, "POST"),
     _door("/note", _note, "POST"),
     _door("/api/acts", _acts),
     _door("/api/acts", _request_act, "POST"),
-    _door("/api/acts/{id}/approve", _approve_act, "POST"),
-    _door("/api/acts/{id}/withdraw", _withdraw_act, "POST"),
-    _door("/api/acts/{id}/result", _result_act, "POST"),
+    _door("/api/acts/{id}/approve", _of_act("approve"), "POST"),
+    _door("/api/acts/{id}/withdraw", _of_act("withdraw"), "POST"),
+    _door("/api/acts/{id}/result", _of_act("result"), "POST"),
 ]
 _OF_SITES = [door for door in _OF_PAGE if door.path in PATHS_OF_SITES]
 _OF_TOOLS = [_door(TOOLS_PATH, _tools, "POST")]

@@ -74,19 +74,12 @@ def needed_role(path: str, method: str = "GET") -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who asks.
+    """Somebody who asks."""
 
-    Attributes:
-        name: verified; None: nobody has verified one.
-        role: what they may do.
-        until: time from which they must say again who they are, seconds since 1970.
-        session: id of their session; "": they have none.
-    """
-
-    name: str | None = None
+    name: str | None = None  # verified; None: nobody has verified one
     role: Role = Role.OPERATOR
-    until: float = float("inf")
-    session: str = ""
+    until: float = float("inf")  # when they must say again who they are, seconds since 1970
+    session: str = ""  # id; "": none
 
 
 UNNAMED = Person()  # who knows the token, or uses the machine of a console without one
@@ -128,11 +121,7 @@ class SignIn(Identity):
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Roles of groups, or of EVERYBODY.
-
-    Attributes:
-        viewers, operators, approvers: names of groups.
-    """
+    """Roles of groups, or of EVERYBODY."""
 
     viewers: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
@@ -159,16 +148,8 @@ def checked_name(text: str) -> str:
 
 
 class Proxy(Identity):
-    """Names in headers of a proxy in front. They are believed from its addresses alone.
-
-    Args:
-        trusted: addresses and networks, or SOCKET.
-        roles: roles of groups.
-        user_header: header of the name.
-        groups_header: header of the groups, with commas between them.
-
-    Raises:
-        UsageError: something is none of these, or everybody would be trusted.
+    """Names in headers of a proxy in front. They are believed from its addresses alone. UsageError: something is none
+    of these, or everybody would be trusted.
     """
 
     sign_in = "reload"

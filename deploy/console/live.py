@@ -43,17 +43,8 @@ _EVENTS_READ_SECONDS = 0.5
 
 
 class TopicFeed:
-    """One reader of the topics that folds them into a model. A context manager.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        model: receives the records.
-        waits: begin later where no Kafka answers at the start.
-
-    Raises:
-        UsageError: the user may not read a topic.
-        MqtwinError: no Kafka answers at the start.
+    """One reader of the topics that folds them into a model. A context manager. With `waits` it begins later where no
+    Kafka answers at the start. UsageError: the user may not read a topic. MqtwinError: no Kafka answers at the start.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel, *, waits: bool = False) -> None:
@@ -120,13 +111,7 @@ class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class NoteTaker:
-    """Takes notes of the page on alerts that the model knows, and writes them for everybody who reads the topic.
-
-    Args:
-        kafka: client settings.
-        topics: names of the topics.
-        model: knows the alerts.
-    """
+    """Takes notes of the page on alerts that the model knows, and writes them for everybody who reads the topic."""
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
@@ -134,11 +119,8 @@ class NoteTaker:
         self._unread: dict[str, list[Note]] = {}  # by alert: on their way to the topic, or back from it
 
     def take(self, content: Any) -> Note:
-        """Write the decoded body of POST /note, and return the note.
-
-        Raises:
-            UsageError: it is not a note, there is no such alert or action, or the alert has too many.
-            MqtwinError: it was not delivered.
+        """Write the decoded body of POST /note, and return the note. UsageError: it is not a note, there is no such
+        alert or action, or the alert has too many. MqtwinError: it was not delivered.
         """
         asked = converted(content, NoteRequest)
         now = as_text(round(time.time() * 1e6))
@@ -164,11 +146,7 @@ class NoteTaker:
 
 
 class LiveTwins(Answers):
-    """The twins of an estate, and answers about them. A context manager; `follow` starts the thread.
-
-    Args:
-        estate: the estate.
-    """
+    """The twins of an estate, and answers about them. A context manager; `follow` starts the thread."""
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate

@@ -11,7 +11,6 @@ import re
 import threading
 import time
 import uuid
-from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -20,7 +19,6 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from typing_extensions import override
 
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
@@ -90,12 +88,7 @@ class _Entry:
 
 
 class _StoreEntry(_Entry):
-    """The summary of a store.
-
-    Attributes:
-        urgency: number by which it is sorted, the largest one first.
-        severity: severity of its worst open incident; "": none is open.
-    """
+    """The summary of a store."""
 
     def __init__(self, content: Mapping[str, object], version: int, urgency: float, severity: str) -> None:
         super().__init__(content, version)
@@ -107,9 +100,7 @@ class _AlertEntry:
 
     def __init__(self, record: AlertRecord, noted: NotedAlert, opened: str, notes: Sequence[Note]) -> None:
         data = record.data
-        self.record = record
-        self.noted = noted
-        self.opened = opened
+        self.record, self.noted, self.opened = record, noted, opened
         content = {
             **{name: value for name, value in msgspec.structs.asdict(data).items() if value is not msgspec.UNSET},
             "id": record.id,
@@ -117,7 +108,7 @@ class _AlertEntry:
             "opened": opened,
             "is_open": record.is_open,
             "is_foreseen": data.is_foreseen,
-            "label": _labels(data.resources),
+            "label": ", ".join(Resource.parse(resource).label for resource in data.resources),
             "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
             "notes": notes,
         }
@@ -137,8 +128,7 @@ class _IncidentEntry(_Entry):
         root = alerts.get(incident.root.data.alert_id, worst) if incident.is_open else worst
         others = [alert for alert in own if alert is not root]
         cleared = sorted((alert for alert in others if not alert.record.is_open), key=lambda alert: alert.record.time)
-        self.incident = incident
-        self.alerts = alerts
+        self.incident, self.alerts = incident, alerts
         self.severity = _severity(incident, root.record)
         content = {
             "id": incident.id,
@@ -205,58 +195,8 @@ class _NoteBook:
         return own
 
 
-class PageModel(ABC):
-    """The content of a page, and its changes.
-
-    Attributes:
-        epoch: id of this model; versions of another one mean nothing here.
-    """
-
-    epoch: str
-
-    @property
-    @abstractmethod
-    def version(self) -> int:
-        """The version of the last change."""
-
-    @property
-    @abstractmethod
-    def unreadable(self) -> int:
-        """Number of records that are neither states nor alerts nor dead letters."""
-
-    @property
-    @abstractmethod
-    def is_ready(self) -> bool:
-        """True if the broker answers and the topics were read to their ends."""
-
-    @property
-    @abstractmethod
-    def problem(self) -> str:
-        """Why the topics are not read; empty if they are."""
-
-    @abstractmethod
-    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return (version, JSON of everything that changed since a version).
-
-        Args:
-            since: the version; 0 asks for everything.
-            extra: further fields of `meta`.
-        """
-
-    @abstractmethod
-    def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
-        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
-
-
-class ConsoleModel(PageModel):
-    """The content of the page. Its methods may be called from several threads.
-
-    Args:
-        topics: names of the topics whose records are folded.
-        clock: the time of day, seconds since 1970.
-        job_problem: returns why the job has stopped, or "".
-        zone: the zone in which the page shows times.
-    """
+class ConsoleModel:
+    """The content of the page, for several threads. `job_problem` returns why the job has stopped, or ""."""
 
     def __init__(
         self,
@@ -265,11 +205,8 @@ class ConsoleModel(PageModel):
         job_problem: Callable[[], str] = str,
         zone: tzinfo = UTC,
     ) -> None:
-        self.epoch = uuid.uuid4().hex[:12]
-        self._topics = topics
-        self._clock = clock
-        self._job_problem = job_problem
-        self._zone = zone
+        self.epoch = uuid.uuid4().hex[:12]  # id of this model; versions of another one mean nothing here
+        self._topics, self._clock, self._job_problem, self._zone = topics, clock, job_problem, zone
         self._lock = threading.RLock()
         self._version = 0
         self._stores: dict[str, _StoreEntry] = {}
@@ -306,14 +243,7 @@ class ConsoleModel(PageModel):
             self._written.append((self._clock(), self._records, self._events))
 
     def set_source(self, *, connected: bool, caught_up: bool, missing: list[str], problem: str = "") -> None:
-        """Set what is known about the broker.
-
-        Args:
-            connected: True if it answers.
-            caught_up: True if everything was read that the topics held at first.
-            missing: topics that do not exist yet.
-            problem: the error in one line, else empty.
-        """
+        """Set what is known about the broker."""
         source = {"connected": connected, "caught_up": caught_up, "missing": missing, "problem": problem}
         with self._lock:
             if source != self._source:
@@ -419,7 +349,6 @@ class ConsoleModel(PageModel):
         self._sum_up(entry.incident.store)
 
     def _take_out(self, incident_id: str) -> None:
-        """Remove the entry of an incident, if it has one."""
         entry = self._incidents.pop(incident_id, None)
         if entry is not None:
             own = self._incidents_of[entry.incident.store]
@@ -428,7 +357,6 @@ class ConsoleModel(PageModel):
                 del self._incidents_of[entry.incident.store]
 
     def _forget_alert(self) -> None:
-        """Forget the oldest cleared alert, or the oldest of all."""
         cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.record.is_open)
         oldest = next(cleared, next(iter(self._alerts)))
         alert = self._alerts.pop(oldest)
@@ -437,7 +365,6 @@ class ConsoleModel(PageModel):
         self._hide_alert(alert)
 
     def _sum_up(self, store: str) -> None:
-        """Make the summary of a store anew, if it has one."""
         if store in self._states:
             self._stores[store] = self._summary(store, self._states[store])
             self._version += 1
@@ -498,23 +425,23 @@ class ConsoleModel(PageModel):
     # --- answers ---------------------------------------------------------------------------------------------------
 
     @property
-    @override
     def version(self) -> int:
+        """The version of the last change."""
         return self._version
 
     @property
-    @override
     def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts nor dead letters."""
         return self._guard.unreadable
 
     @property
-    @override
     def is_ready(self) -> bool:
+        """True if the broker answers and the topics were read to their ends."""
         return bool(self._source["connected"] and self._source["caught_up"])
 
     @property
-    @override
     def problem(self) -> str:
+        """Why the topics are not read; empty if they are."""
         return str(self._source["problem"])
 
     @property
@@ -538,8 +465,8 @@ class ConsoleModel(PageModel):
         age_s = round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None
         return {**self._source, "job_problem": self._job_problem(), "age_s": age_s}
 
-    @override
     def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+        """Return (version, JSON of what changed since a version; 0: of all). extra: further fields of `meta`."""
         with self._lock:
             content: dict[str, Any] = {
                 "version": self._version,
@@ -570,8 +497,8 @@ class ConsoleModel(PageModel):
         with self._lock:
             return list(self._notes.notes_on(alert_id) or self._early_notes.notes_on(alert_id))
 
-    @override
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
         with self._lock:
             return msgspec.json.encode({"meta": {**self._meta(), **(extra or {})}})
 
@@ -603,11 +530,6 @@ class ConsoleModel(PageModel):
         }
 
 
-def _labels(resources: Sequence[str]) -> str:
-    """Return resources in words."""
-    return ", ".join(Resource.parse(resource).label for resource in resources)
-
-
 def _rank(severity: str) -> int:
     """Return how bad a severity is; a foreign one counts as a warning."""
     return _RANKS.get(severity, _RANKS[WARNING])
@@ -621,7 +543,6 @@ def _severity(incident: Incident, root: AlertRecord) -> str:
 
 
 def _with_texts(resource: ResourceUsage) -> dict[str, object]:
-    """Return a usage with its words."""
     texts = {"usage": resource.text, "in_use": resource.share_text, "amount": resource.amount_text}
     if resource.can_grow:
         texts["maximum_label"] = resource.maximum_label
@@ -649,10 +570,8 @@ def _outlook(
 ) -> tuple[bool, bool]:
     """Return whether a store is filling, and whether the page may say when it is full: then, or where an alert does.
 
-    Nothing that falls is filling, and no time is said of what is unlikely.
-
-    Args:
-        falling: when each resource began to fall, seconds since 1970; None: it does not.
+    Nothing that falls is filling, and no time is said of what is unlikely. `falling` has when each resource began to
+    fall, seconds since 1970; None: it does not.
     """
     if first is None or first.full_probability < POSSIBLE:
         return False, False
@@ -670,11 +589,7 @@ def _outlook(
 
 
 def _urgency(severity: str, first: ResourceForecast | None, fullest_pct: float) -> float:
-    """Return a number by which the most urgent store comes first: alerts, then time left, then usage.
-
-    Args:
-        first: its forecast, if it is filling.
-    """
+    """Return a number by which the most urgent store comes first: alerts, then time left, then usage."""
     urgency = 1e6 * _rank(severity) + min(fullest_pct, 999.0)
     if first is not None and first.time_to_full_s is not None:
         urgency += 1e3 * 100 * (1 - min(first.time_to_full_s.p50, _DAY_S) / _DAY_S)

@@ -60,20 +60,12 @@ _Content = TypeVar("_Content", bound=msgspec.Struct)
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """The console, as a client of a provider.
-
-    Attributes:
-        issuer: address of the provider.
-        client_id: its name of the console.
-        secret: the secret that both know.
-        address: the console's own, as browsers use it.
-        user_claim, groups_claim: claims of the ID token with the name and with the groups.
-    """
+    """The console, as a client of a provider."""
 
     issuer: str
     client_id: str
     secret: str
-    address: str
+    address: str  # the console's own, as browsers use it
     user_claim: str = "preferred_username"
     groups_claim: str = "groups"
 
@@ -88,12 +80,7 @@ class Client:
 
 
 class Provider(SignIn):
-    """A provider of OpenID Connect.
-
-    Args:
-        client: the console, as its client.
-        roles: roles of groups.
-    """
+    """A provider of OpenID Connect."""
 
     sign_in = "login"
 
@@ -161,7 +148,9 @@ class Provider(SignIn):
         request.scope["session"] = login.state
         try:
             await self._load()
-            token = await self._app.authorize_access_token(request, claims_options=self._claims(), leeway=_LEEWAY_S)
+            expected = {"iss": self._own.issuer, "aud": self._own.client_id}
+            options = {name: {"essential": True, "value": value} for name, value in expected.items()}
+            token = await self._app.authorize_access_token(request, claims_options=options, leeway=_LEEWAY_S)
             claims = token["userinfo"]
             name = checked_name(str(claims[self._own.user_claim]))
             groups = _groups_in(claims.get(self._own.groups_claim))
@@ -194,12 +183,6 @@ class Provider(SignIn):
         offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         # Some offer none, which is no signature, or HS256, by the secret.
         metadata["id_token_signing_alg_values_supported"] = [name for name in offered if name in _SIGNATURES]
-
-    def _claims(self) -> dict[str, Any]:
-        return {
-            "iss": {"essential": True, "value": self._own.issuer},
-            "aud": {"essential": True, "value": self._own.client_id},
-        }
 
     def _set(self, answer: Response, name: str, value: str, seconds: int, same_site: Any) -> None:
         answer.set_cookie(name, value, seconds, path="/", secure=self._is_tls, httponly=True, samesite=same_site)

@@ -44,41 +44,24 @@ AFTER_US = 2 * 3600 * SECOND  # behind a period, so that its last moments show w
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment at which people would have been called.
+    """A moment at which people would have been called."""
 
-    Attributes:
-        time: seconds since 1970.
-        store: the store.
-        severity: severity of the incident's root.
-        change: what became of the incident: paged, escalated, reopened.
-        cause: cause of the root.
-    """
-
-    time: float
+    time: float  # seconds since 1970
     store: str
     severity: str
-    change: str
+    change: str  # paged, escalated or reopened
     cause: str
 
 
 class Moments(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to GET /api/moments.
+    """The answer to GET /api/moments."""
 
-    Attributes:
-        name: name of the recording; of a running job of its events topic.
-        times: moments that can be requested, seconds since 1970, ascending.
-        first: the moment at which the page opens: that of the first call, else the last one.
-        marks: calls, in order of time.
-        events: number of events; 0 of a running job.
-        is_live: True of a running job, which has a present to go back to.
-    """
-
-    name: str
-    times: list[float]
-    first: float
+    name: str  # of the recording, or of a job's events topic
+    times: list[float]  # seconds since 1970, ascending
+    first: float  # at which the page opens: that of the first call, else the last one
     marks: list[Mark]
-    events: int = 0
-    is_live: bool = False
+    events: int = 0  # 0 of a running job
+    is_live: bool = False  # True of a running job, which has a present to go back to
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,13 +72,9 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Past(Answers):
-    """Past moments, and answers about them.
+    """Past moments, and answers about them."""
 
-    Attributes:
-        recording: name of the recording; None: it is the past of a job, which has a present, too.
-    """
-
-    recording: str | None = None
+    recording: str | None = None  # None: it is the past of a job, which has a present, too
 
     @property
     @abstractmethod
@@ -119,12 +98,7 @@ class Past(Answers):
 
 
 class PastTwins(Past):
-    """A recording, and answers about each of its moments.
-
-    Args:
-        timeline: the recording, played.
-        span: the part of it that is requested; None: all.
-    """
+    """A recording, and answers about each of its moments."""
 
     def __init__(self, timeline: Timeline, span: Span | None = None) -> None:
         self._timeline = timeline
@@ -134,7 +108,8 @@ class PastTwins(Past):
         self._end = self._folded(timeline.times[-1], everything=True)
         self._span = span or Span(begin=timeline.times[0] / SECOND, end=timeline.times[-1] / SECOND)
         marks = _marks(timeline)
-        first = timeline.times[-1] if not marks else self._sample_after(round(marks[0].time * SECOND))
+        called = round(marks[0].time * SECOND) if marks else timeline.times[-1]
+        first = next((own for own in timeline.times if own >= called), timeline.times[-1])
         self._moments = Moments(
             name=timeline.recording.name,
             times=[time / SECOND for time in timeline.times],
@@ -153,13 +128,8 @@ class PastTwins(Past):
         return self
 
     def states(self, time_us: int, store: str | None) -> list[StateRecord]:
-        """Return the state records as of a time, by store: exactly those of a replay up to it.
-
-        Args:
-            store: a single store; None: all that have had an event by then.
-
-        Raises:
-            UsageError: the store is not in the estate, or has had no event by then.
+        """Return the state records as of a time, by store: exactly those of a replay up to it. Without a name, of all
+        that have had an event by then. UsageError: the store is not in the estate, or has had no event by then.
         """
         timeline = self._timeline
         if store is not None:
@@ -195,10 +165,6 @@ class PastTwins(Past):
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
         return twin
-
-    def _sample_after(self, time: int) -> int:
-        """Return the first moment from a time on, microseconds."""
-        return next((own for own in self._timeline.times if own >= time), self._timeline.times[-1])
 
     def _folded(self, time: int, *, everything: bool) -> ConsoleModel:
         """Return the model of a moment, microseconds; everything: with all samples until then, for the history."""
@@ -237,11 +203,7 @@ def _marks(timeline: Timeline) -> list[Mark]:
 
 
 def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> Mark:
-    """Return the mark of a call.
-
-    Args:
-        time_s: its time, seconds since 1970.
-    """
+    """Return the mark of a call."""
     return Mark(time=time_s, store=root.store, severity=root.severity, change=change, cause=root.cause)
 
 
@@ -268,13 +230,7 @@ class _Period(NamedTuple):
 
 
 class LivePast(Past):
-    """The past of a running job; the present is that of its twins. One period at a time is kept.
-
-    Args:
-        source: snapshots and topic of the job.
-        present: its twins of the present.
-        calls: returns the moments at which people were called.
-    """
+    """The past of a running job; the present is that of its twins. One period at a time is kept."""
 
     def __init__(self, source: JobPast, present: LiveTwins, calls: Callable[[], list[Mark]]) -> None:
         self._source, self._present, self._calls = source, present, calls

@@ -46,25 +46,15 @@ class Screen(msgspec.Struct, frozen=True):
 
 
 class Night(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded night.
+    """A recorded night."""
 
-    Attributes:
-        moments: as `deploy.console.past.Moments`, with `plays`.
-        screens: the page at each moment, in their order.
-        parts: JSON of stores and incidents, which most moments share.
-        history: usage over the night, by store.
-        asked: moments of which questions are answered, seconds since 1970, by store.
-        what_if, advice: `WhatIfAnswer` and `AdviseAnswer` of `deploy.console.answers`, by `whatif_key`.
-        lines: what the terminal says, in order of time.
-    """
-
-    moments: dict[str, Any]
-    screens: list[Screen] = msgspec.field(name="shown")
-    parts: list[msgspec.Raw]
-    history: dict[str, Any]
-    asked: dict[str, list[float]]
-    what_if: dict[str, object]
-    advice: dict[str, object]
+    moments: dict[str, Any]  # as `deploy.console.past.Moments`, with `plays`
+    screens: list[Screen] = msgspec.field(name="shown")  # the page at each moment
+    parts: list[msgspec.Raw]  # stores and incidents, which most moments share
+    history: dict[str, Any]  # by store
+    asked: dict[str, list[float]]  # moments of which questions are answered, seconds since 1970, by store
+    what_if: dict[str, object]  # `WhatIfAnswer` of `deploy.console.answers` by `whatif_key`
+    advice: dict[str, object]  # `AdviseAnswer` likewise
     lines: list[Line]
 
 

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 import uvicorn
@@ -25,12 +25,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console import DEFAULT_PORT
 from deploy.console.answers import Answers
-from deploy.console.app import Answer, ConsoleState, Desk, Tools, new_app
+from deploy.console.app import Answer, ConsoleState, Tools, new_app
 from deploy.console.identity import Identity, Proxy
-from deploy.console.model import ConsoleModel, PageModel
+from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
+from deploy.console.sites import PageModel
 from twin.errors import MqtwinError, UsageError
 from twin.outputs import read_secret
+
+if TYPE_CHECKING:
+    from deploy.console.acts import ActDesk
 
 _MIN_TOKEN_CHARACTERS = 16
 _START_SECONDS = 20.0
@@ -46,28 +50,17 @@ _log = structlog.get_logger("mqtwin.console")
 
 @dataclass(frozen=True, kw_only=True)
 class Listen:
-    """Where a console listens, and who may ask.
-
-    Attributes:
-        host: address.
-        port: 0 takes a free one.
-        path: socket in the file system, instead of host and port; None: none.
-        token: what clients must know; None: nothing.
-        identity: the way in which people say who they are; None: they do not.
-        certificate, key: TLS files (PEM); None: no TLS here.
-        behind_proxy: True if a proxy in front ends TLS.
-        allowed_hosts: further names by which browsers may call it.
-    """
+    """Where a console listens, and who may ask."""
 
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    path: Path | None = None
-    token: str | None = None
+    port: int = DEFAULT_PORT  # 0 takes a free one
+    path: Path | None = None  # socket in the file system, instead of host and port
+    token: str | None = None  # that clients must know; None: none
     identity: Identity | None = None
-    certificate: Path | None = None
+    certificate: Path | None = None  # file (PEM); None: no TLS here
     key: Path | None = None
-    behind_proxy: bool = False
-    allowed_hosts: tuple[str, ...] = ()
+    behind_proxy: bool = False  # a proxy in front ends TLS
+    allowed_hosts: tuple[str, ...] = ()  # further names by which browsers may call it
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -122,11 +115,7 @@ class Site:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file.
-
-    Raises:
-        UsageError: the file cannot be read, or others may read it, or the token is short.
-    """
+    """Return the token in a file. UsageError: the file cannot be read, or others may read it, or the token is short."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
@@ -239,21 +228,11 @@ def _raise_descriptor_limit() -> int:
 
 
 class ConsoleServer:
-    """A console that is being served, from a thread of its own. A context manager.
-
-    Args:
-        model: what the page shows.
-        listen: where, and for whom.
-        answers: answers to what-if and to requests for advice; None: none.
-        past: the past moments that the page shows; None: it shows the present only.
-        take_note: writes the decoded body of a note on an alert; None: the page only reads.
-        tools: what is served in the place of the page; None: the page.
-        sites: further consoles by name, which is the first part of their addresses; the page is about all of them then.
-        desk: takes requests of changes and approvals; None: nobody can make one.
-
-    Raises:
-        UsageError: the port is taken, or the TLS files cannot be used.
-        MqtwinError: the chart library cannot be fetched, or the server does not start.
+    """A console that is being served, from a thread of its own. A context manager. Without `answers` there is no what-
+    if, without `past` only the present, without `take_note` and `desk` nothing is written. `tools` are served in the
+    place of the page. With `sites`, consoles by the first part of their addresses, the page is about all of them.
+    UsageError: the port is taken, or the TLS files cannot be used. MqtwinError: the chart library cannot be fetched, or
+    the server does not start.
     """
 
     def __init__(
@@ -265,7 +244,7 @@ class ConsoleServer:
         take_note: Answer | None = None,
         tools: Tools | None = None,
         sites: Mapping[str, Site] | None = None,
-        desk: Desk | None = None,
+        desk: ActDesk | None = None,
     ) -> None:
         new_state = partial(
             ConsoleState,

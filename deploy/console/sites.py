@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from typing_extensions import override
 
-from deploy.console.model import ConsoleModel, PageModel
+from deploy.console.model import ConsoleModel
 from twin.records import ResourceForecast
 from twin.records.states import is_full_now
 
@@ -26,8 +25,6 @@ class _Usage(msgspec.Struct, frozen=True):
 
 
 class _Summary(msgspec.Struct, frozen=True):
-    """The summary of a store, as far as the page shows it."""
-
     store: str
     kind: str
     severity: str
@@ -40,93 +37,66 @@ class _Summary(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A store of a site.
-
-    Attributes:
-        site: name of the site.
-        store: name of the store.
-        kind: its kind.
-        severity: severity of its worst open incident: full, critical, warning, info; "": none is open.
-        is_full: True if it is full now.
-        full_in_s: seconds until it is full, the median; null: it is not filling.
-        resource: its fullest resource, in words; "": none has a usage.
-        pct: percent in use of the largest size of that resource; null: none has a usage.
-        not_known: why nothing can be said of its future, in words; "": it can.
-    """
+    """A store of a site."""
 
     site: str
     store: str
     kind: str
-    severity: str
+    severity: str  # of its worst open incident; "": none is open
     is_full: bool
-    full_in_s: float | None
-    resource: str
-    pct: float | None
-    not_known: str
+    full_in_s: float | None  # the median; null: it is not filling
+    resource: str  # the fullest, in words; "": none has a usage
+    pct: float | None  # in use of the largest size of that resource; null: as above
+    not_known: str  # why nothing can be said of its future; "": it can
 
 
 class SiteStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A site on the page.
-
-    Attributes:
-        name: its name.
-        problem: why nothing is heard of it, or why its job has stopped; "": all is well.
-        waits_for: topics that do not exist yet.
-        is_ready: True once its topics were read to their ends, and while its broker answers.
-        age_s: seconds since its job wrote something; null: it never has.
-        severities: number of stores by severity, "" for those without an open incident.
-    """
+    """A site on the page."""
 
     name: str
-    problem: str
-    waits_for: list[str]
-    is_ready: bool
-    age_s: float | None
-    severities: dict[str, int]
+    problem: str  # why nothing is heard of it, or why its job has stopped; "": all is well
+    waits_for: list[str]  # topics that do not exist yet
+    is_ready: bool  # its topics were read to their ends, and its broker answers
+    age_s: float | None  # since its job wrote something; null: it never has
+    severities: dict[str, int]  # number of stores by severity, "" without an open incident
 
 
-class SitesModel(PageModel):
-    """The content of the page about several sites.
-
-    Args:
-        sites: model of each site, by name.
-    """
+class SitesModel:
+    """The content of the page about several sites."""
 
     def __init__(self, sites: Mapping[str, ConsoleModel]) -> None:
         self.epoch = uuid.uuid4().hex[:12]
         self._sites = sites
 
     @property
-    @override
     def version(self) -> int:
+        """The version of the last change."""
         return sum(model.version for model in self._sites.values())
 
     @property
-    @override
     def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts nor dead letters."""
         return sum(model.unreadable for model in self._sites.values())
 
     @property
-    @override
     def is_ready(self) -> bool:
         """True while any site is: one that is away takes nothing from the others."""
         return any(model.is_ready for model in self._sites.values())
 
     @property
-    @override
     def problem(self) -> str:
+        """Why topics are not read; empty if they are."""
         own = ((name, model.problem) for name, model in self._sites.items())
         return "; ".join(f"{name}: {problem}" for name, problem in own if problem)
 
-    @override
-    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+    def changes(self, _since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         """Return the version, and everything as JSON, which is small."""
         version = self.version
         sites = [_status(name, model) for name, model in self._sites.items()]
         return version, msgspec.json.encode({"meta": dict(extra or {}), "sites": sites, "stores": self.lines()})
 
-    @override
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Return everything as JSON."""
         return self.changes(0, extra)[1]
 
     def lines(self) -> list[Line]:
@@ -138,6 +108,9 @@ class SitesModel(PageModel):
         )
         order = heapq.nsmallest(MAX_LINES, summaries, key=lambda own: (not own[0].full, -own[0].urgency, own[1]))
         return [_line(summary, name) for summary, name in order]
+
+
+PageModel = ConsoleModel | SitesModel  # the content of a page, and its changes
 
 
 def _line(own: _Summary, site: str) -> Line:

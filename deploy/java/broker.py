@@ -83,17 +83,11 @@ _SEGMENTS = 8  # of a topic within its retention
 
 
 class Broker:
-    """An embedded broker: a context manager, or :meth:`start` and :meth:`stop`.
-
-    Args:
-        data: Folder for everything the broker writes. Default: a temporary one, which :meth:`stop` removes. It stays
-            after a failed start, for its log.
-        port: Port to listen on. Default: that of the last start on ``data``, or any free one.
-        java_options: Options of Java. Default: those that load the archive of its classes, if there is one.
-        retention_hours: Hours for which topics without a retention of their own keep records. Default: without end.
-
-    Raises:
-        UsageError: ``data`` is in use by another broker or is not a broker's folder, or ``port`` is in use.
+    """An embedded broker: a context manager, or :meth:`start` and :meth:`stop`. Without `data` the folder is a
+    temporary one, which :meth:`stop` removes, but not after a failed start, for its log. The port is that of the last
+    start on ``data``, or any free one. Java loads the archive of its classes, if there is one. Topics without a
+    retention of their own keep records without end. UsageError: ``data`` is in use by another broker or is not a
+    broker's folder, or ``port`` is in use.
     """
 
     def __init__(
@@ -107,8 +101,7 @@ class Broker:
         self._temporary = data is None
         self.data = (data or Path(tempfile.mkdtemp(prefix="mqtwin-broker-"))).absolute()
         self._requested_port = port
-        self._java_options = java_options
-        self._retention_hours = retention_hours
+        self._java_options, self._retention_hours = java_options, retention_hours
         self._port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = filelock.FileLock(self.data / ".lock", thread_local=False)
@@ -131,11 +124,8 @@ class Broker:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def start(self, timeout: float = START_SECONDS) -> Self:
-        """Start the broker and return when it answers an admin request, within ``timeout`` seconds.
-
-        Raises:
-            UsageError: See the class.
-            MqtwinError: There is no Java, jars cannot be fetched, the broker ended or did not answer in time.
+        """Start the broker and return when it answers an admin request, within ``timeout`` seconds. UsageError: See the
+        class. MqtwinError: There is no Java, jars cannot be fetched, the broker ended or did not answer in time.
         """
         if self.pid is not None:
             return self
@@ -223,11 +213,7 @@ class Broker:
         return self._properties
 
     def _protect(self, settings: dict[str, str], ports: contextlib.ExitStack) -> dict[str, str]:
-        """Return the settings with those of security added. A hook: this broker has no users and adds none.
-
-        Args:
-            ports: Keeps ports open until the settings are written; see `_bind`.
-        """
+        """Return the settings with those of security added. A hook: this broker has no users and adds none."""
         del ports
         return settings
 
@@ -321,14 +307,7 @@ _OURS = {".lock", "broker.log", "server.properties", "data"}
 
 
 def _bind(port: int, ports: contextlib.ExitStack) -> int:
-    """Bind a port until the stack closes, and return its number.
-
-    Args:
-        port: The port; 0: any free one.
-
-    Raises:
-        OSError: The port is in use.
-    """
+    """Bind a port until the stack closes, and return its number. 0 binds any free port. OSError: The port is in use."""
     if not port:
         return _bind_any(ports)
     listener = ports.enter_context(socket.socket())

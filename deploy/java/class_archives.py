@@ -34,10 +34,8 @@ def archive_path(content: Content, java: Java) -> Path:
 
 
 def useless_archives(java: Java, unused_since_s: float) -> list[Path]:
-    """Return the archives that no longer fit the Java or the jars of this environment, and those nothing loads.
-
-    Args:
-        unused_since_s: Seconds of Unix time; an archive that was last used before is one that nothing loads.
+    """Return the archives that no longer fit the Java or the jars of this environment, and those nothing loads. Nothing
+    loads what was last used before `unused_since_s`, seconds since 1970.
     """
     contents: tuple[Content, ...] = ("java", *PROGRAMS)
     fit = {archive_path(content, java) for content in contents}
@@ -81,7 +79,6 @@ def _digest(*parts: str) -> str:
 
 
 def _jars(content: Content) -> Iterable[Path]:
-    """Return the jars on the class path of a program."""
     if content == "java":
         return ()
     if content == "broker":

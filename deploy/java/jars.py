@@ -53,11 +53,7 @@ def cache_dir() -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder in the cache unless it exists.
-
-    Raises:
-        UsageError: The cache cannot be written. The message names the remedy.
-    """
+    """Make a folder in the cache unless it exists. UsageError: The cache cannot be written; it has a remedy."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,15 +63,10 @@ def make_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A pinned jar.
+    """A pinned jar."""
 
-    Attributes:
-        coordinate: group:artifact:version.
-        sha256: The SHA-256 sum in hexadecimal.
-    """
-
-    coordinate: str
-    sha256: str
+    coordinate: str  # group:artifact:version
+    sha256: str  # hexadecimal
 
     @property
     def path(self) -> Path:
@@ -98,11 +89,7 @@ def _folder() -> Path:
 
 @cache
 def pinned(name: str) -> tuple[Jar, ...]:
-    """Return the jars of a set in class path order.
-
-    Args:
-        name: :data:`SPARK_CONNECTOR` or :data:`KAFKA_BROKER`.
-    """
+    """Return the jars of a set in class path order."""
     sets = tomllib.loads(resources.files("deploy.java").joinpath("jars.lock.toml").read_text(encoding="utf-8"))
     return tuple(Jar(coordinate, sha256) for coordinate, sha256 in sets[name].items())
 
@@ -116,10 +103,8 @@ def ensure_jars(name: str) -> tuple[Path, ...]:
     """Return the files of a set, each with the pinned sum.
 
     Missing and damaged jars are downloaded, with progress on standard error. If several processes call this function at
-    the same time, one downloads and the others wait.
-
-    Raises:
-        MqtwinError: A jar cannot be downloaded, or the downloaded file does not have the pinned sum.
+    the same time, one downloads and the others wait. MqtwinError: A jar cannot be downloaded, or the downloaded file
+    does not have the pinned sum.
     """
     if missing(name):
         lock = _folder() / ".lock"
@@ -200,12 +185,8 @@ def class_path(jars: Iterable[Path]) -> str:
 
 
 def resolve(coordinates: list[str], excluded: list[str], folder: Path) -> dict[str, str]:
-    """Return the SHA-256 sum of every jar needed at run time, by coordinate.
-
-    Args:
-        coordinates: Direct dependencies, group:artifact:version.
-        excluded: Dependencies to leave out, group:artifact.
-        folder: Folder for the downloads. It must be empty: files of an interrupted run would be taken as complete.
+    """Return the SHA-256 sum of every jar needed at run time, by coordinate. The folder must be empty: files of an
+    interrupted run would be taken as complete.
     """
     # EnvironmentBuilder.from_spec does all of this, but it first looks for a JDK of its own and fails without a home.
     from jgo.env import EnvironmentBuilder, EnvironmentSpec

@@ -31,10 +31,8 @@ _PUT = b'{"time":"2026-11-20T12:00:00Z","qmgr":"QM01","op":"PUT","queue":"ORDERS
 def make_archives() -> None:
     """Make the archives that are missing, in about half a minute, and remove those that no longer fit or are unused.
 
-    If several processes call this function at the same time, one makes them and the others wait.
-
-    Raises:
-        MqtwinError: There is no Java, or it writes no archive.
+    If several processes call this function at the same time, one makes them and the others wait. MqtwinError: There is
+    no Java, or it writes no archive.
     """
     java = find_java()
     folder = archive_path("spark", java).parent

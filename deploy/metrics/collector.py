@@ -53,14 +53,8 @@ def samples_of(entry: StateEntry) -> tuple[Sample, ...]:
 
 
 class TwinCollector(Collector):
-    """The collector of all metrics of `CATALOGUE`.
-
-    Args:
-        latest: the latest records of the topics, which derives `samples_of`.
-        lock: held while `latest` changes.
-        status: returns the status of the job; None if it is not known.
-        is_ready: True once the topics have been read to their ends.
-        site: name of the site, a label of every metric; "": as the state records say.
+    """The collector of all metrics of `CATALOGUE`. The lock is held while `latest`, which derives `samples_of`,
+    changes. Without `site` that label is as the state records say.
     """
 
     def __init__(
@@ -71,10 +65,7 @@ class TwinCollector(Collector):
         is_ready: Callable[[], bool],
         site: str = "",
     ) -> None:
-        self._latest = latest
-        self._lock = lock
-        self._status = status
-        self._is_ready = is_ready
+        self._latest, self._lock, self._status, self._is_ready = latest, lock, status, is_ready
         self._own_site = site
         self._has_complained = False  # of the status file, since it was last right
 
@@ -170,7 +161,6 @@ def _fields_of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Ma
 
 
 def _coverage_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield how much of each queue events report."""
     for name, seen in (state.coverage or {}).items():
         for calls, share in (("puts", seen.puts_seen), ("gets", seen.gets_seen)):
             if share is not None:
@@ -178,7 +168,6 @@ def _coverage_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator
 
 
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the samples of a structure's data sets and SCM."""
     for qmgr, dataset in state.smds.items():
         yield from _fields_of(dataset, OF_DATA_SET, {**labels, "qmgr": qmgr})
     if state.scm is None:

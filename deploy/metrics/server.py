@@ -35,18 +35,7 @@ _log = structlog.get_logger("mqtwin.export")
 
 
 class Health:
-    """Liveness and readiness.
-
-    Args:
-        status: returns the job's status; None if there is none.
-        has_status: True if the exporter was given a status file.
-        is_caught_up: True once the exporter has read its topics to their ends.
-        missing: returns the names of topics that it needs and that do not exist yet.
-        unreadable: returns the number of records of the topics that could not be read.
-        max_beat_s: seconds without a batch or idle beat after which the job counts as dead; at least ten triggers.
-        wall: wall clock, seconds since 1970.
-        monotonic: monotonic clock, seconds.
-    """
+    """Liveness and readiness. Without a beat for `max_beat_s`, at least ten triggers, the job counts as dead."""
 
     def __init__(
         self,
@@ -60,14 +49,8 @@ class Health:
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._status = status
-        self._has_status = has_status
-        self._is_caught_up = is_caught_up
-        self._missing = missing
-        self._unreadable = unreadable
-        self._max_beat_s = max_beat_s
-        self._wall = wall
-        self._monotonic = monotonic
+        self._status, self._has_status, self._is_caught_up, self._missing = status, has_status, is_caught_up, missing
+        self._unreadable, self._max_beat_s, self._wall, self._monotonic = unreadable, max_beat_s, wall, monotonic
         self._read_s = monotonic()
 
     def on_read(self) -> None:
@@ -118,14 +101,7 @@ def metrics_server(
     health: Health,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> Iterator[int]:
-    """Serve in the background within the block; yield the port.
-
-    Args:
-        port: port to bind; 0: a free one.
-
-    Raises:
-        UsageError: the address cannot be bound.
-    """
+    """Serve in the background within the block; yield the port. UsageError: the address cannot be bound."""
     slots = threading.BoundedSemaphore(_MAX_REQUESTS)
 
     class Handler(_Handler):

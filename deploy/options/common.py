@@ -26,6 +26,7 @@ from twin.units import event_time, zone_of
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from streams.kafka.topics import Topics
     from twin.estate import Estate
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -71,9 +72,7 @@ def words_of(options: DataclassInstance) -> tuple[str, ...]:
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
     """Return the ``key=value`` items of a repeated option. The last value of a key counts; a value may contain ``=``.
-
-    Raises:
-        UsageError: An item has no ``=`` or no key. The message does not repeat the item: it may be a secret.
+    UsageError: An item has no ``=`` or no key. The message does not repeat the item: it may be a secret.
     """
     pairs: dict[str, str] = {}
     for number, setting in enumerate(settings, 1):
@@ -87,11 +86,7 @@ def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of --listen; an IPv6 address stands in brackets.
-
-    Raises:
-        UsageError: `text` is not HOST:PORT.
-    """
+    """Return host and port of --listen; an IPv6 address stands in brackets. UsageError: `text` is not HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65536):
         raise UsageError(f"--listen {text}; expected: HOST:PORT, such as 127.0.0.1:9746")
@@ -99,11 +94,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def parse_time(option: str, text: str) -> int:
-    """Return the time of an option, such as --at, in microseconds since 1970.
-
-    Raises:
-        UsageError: `text` is not the time of an event.
-    """
+    """Return the time of an option, such as --at, in microseconds since 1970. UsageError: `text` is no such time."""
     try:
         return event_time(text)
     except ValueError as error:
@@ -113,23 +104,20 @@ def parse_time(option: str, text: str) -> int:
 @Parameter(name="*", group=KAFKA)
 @dataclass(frozen=True, kw_only=True)
 class KafkaOptions:
-    """Options of every command that connects to Kafka.
+    """Options of every command that connects to Kafka. UsageError: An address is not HOST:PORT, the prefix is not valid
+    in topic names, a setting has no ``=``, or the file of settings cannot be read.
 
-    Raises:
-        UsageError: An address is not HOST:PORT, the prefix is not valid in topic names, a setting has no ``=``, or
-            the file of settings cannot be read.
+    Args:
+        bootstrap_servers: Kafka addresses, HOST:PORT, separated by commas.
+        topic_prefix: Prefix of all topic names.
+        kafka: Kafka client setting, KEY=VALUE; may be repeated.
+        kafka_file: Properties file with Kafka client settings, for secrets; --kafka overrides it.
     """
 
-    bootstrap_servers: Annotated[str, Parameter(help="Kafka addresses, HOST:PORT, separated by commas.")]
-    topic_prefix: Annotated[str, Parameter(help="Prefix of all topic names.")] = "mqtwin"
-    kafka: Annotated[
-        tuple[str, ...],
-        Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
-    ] = ()
-    kafka_file: Annotated[
-        SecretFile | None,
-        Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
-    ] = None
+    bootstrap_servers: str
+    topic_prefix: str = "mqtwin"
+    kafka: Repeated = ()
+    kafka_file: SecretFile | None = None
 
     def __post_init__(self) -> None:
         for address in self.bootstrap_servers.split(","):
@@ -155,6 +143,13 @@ class KafkaOptions:
         providers = [source["config.providers"] for source in sources if "config.providers" in source]
         return {**from_file, **from_options} | ({"config.providers": ",".join(providers)} if providers else {})
 
+    @property
+    def topics(self) -> Topics:
+        """The names of the topics."""
+        from streams.kafka.topics import Topics
+
+        return Topics(self.topic_prefix)
+
     def client(self) -> dict[str, str]:
         """Return all client settings: the address, and those of `settings`."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.settings()}
@@ -174,10 +169,9 @@ class KafkaOptions:
 def record_events(kafka: KafkaOptions, folder: Path) -> Path:
     """Record the events topic up to its present end in a file of a folder; return its path."""
     from streams.kafka.record import record
-    from streams.kafka.topics import Topics
 
     path = folder / "events.ndjson.zst"
-    record(path, kafka.client(), Topics(kafka.topic_prefix))
+    record(path, kafka.client(), kafka.topics)
     return path
 
 

@@ -27,32 +27,36 @@ SIGN_IN = Group("Sign-in", sort_key=5)
 @Parameter(name="*", group=SIGN_IN)
 @dataclass(frozen=True, kw_only=True)
 class SignInOptions:
-    """The way in which people say who they are: headers of a proxy, or a provider of OpenID Connect; and roles."""
+    """The way in which people say who they are: headers of a proxy, or a provider of OpenID Connect; and roles.
 
-    trust_proxy: Annotated[
-        Repeated,
-        Parameter(
-            help="Address or network of a proxy whose headers say who asks, or unix with --listen unix:PATH; may be "
-            "repeated."
-        ),
-    ] = ()
-    user_header: Annotated[str, Parameter(help="Header of --trust-proxy with the name.")] = "X-Forwarded-User"
-    groups_header: Annotated[
-        str, Parameter(help="Header of --trust-proxy with the groups, with commas between them.")
-    ] = "X-Forwarded-Groups"
-    oidc_issuer: Annotated[str | None, Parameter(help="Address of a provider of OpenID Connect.")] = None
-    oidc_client_id: Annotated[str | None, Parameter(help="Name that the provider has for the console.")] = None
-    oidc_secret_file: Annotated[
-        SecretFile | None, Parameter(help="File with the secret of this client in its first line.")
-    ] = None
-    public_address: Annotated[
-        str | None, Parameter(help="Address of the console as browsers use it, for --oidc-issuer.")
-    ] = None
-    user_claim: Annotated[str, Parameter(help="Claim of the ID token with the name.")] = "preferred_username"
-    groups_claim: Annotated[str, Parameter(help="Claim of the ID token with the groups.")] = "groups"
-    viewers: Annotated[Repeated, Parameter(help="Group that may look; '*': all; may be repeated.")] = ()
-    operators: Annotated[Repeated, Parameter(help="Group that may write notes, too; may be repeated.")] = ()
-    approvers: Annotated[Repeated, Parameter(help="Group that may approve, too; may be repeated.")] = ()
+    Args:
+        trust_proxy: Address or network of a proxy whose headers say who asks, or unix with --listen unix:PATH; may be
+            repeated.
+        user_header: Header of --trust-proxy with the name.
+        groups_header: Header of --trust-proxy with the groups, with commas between them.
+        oidc_issuer: Address of a provider of OpenID Connect.
+        oidc_client_id: Name that the provider has for the console.
+        oidc_secret_file: File with the secret of this client in its first line.
+        public_address: Address of the console as browsers use it, for --oidc-issuer.
+        user_claim: Claim of the ID token with the name.
+        groups_claim: Claim of the ID token with the groups.
+        viewers: Group that may look; '*': all; may be repeated.
+        operators: Group that may write notes, too; may be repeated.
+        approvers: Group that may approve, too; may be repeated.
+    """
+
+    trust_proxy: Repeated = ()
+    user_header: str = "X-Forwarded-User"
+    groups_header: str = "X-Forwarded-Groups"
+    oidc_issuer: str | None = None
+    oidc_client_id: str | None = None
+    oidc_secret_file: SecretFile | None = None
+    public_address: str | None = None
+    user_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    viewers: Repeated = ()
+    operators: Repeated = ()
+    approvers: Repeated = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -111,37 +115,22 @@ _RESERVED = {"/static", "/api", "/login", "/callback", "/logout", "/healthz", "/
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """The source of the stores beside Kafka: a recording, or what is known of the job."""
+    """The source of the stores beside Kafka: a recording, or what is known of the job.
 
-    recording: Annotated[
-        InputFile | None,
-        Parameter(
-            help="Recording to show instead of the topics, without Kafka and Spark: .ndjson, .ndjson.zst or .arrow."
-        ),
-    ] = None
-    estate: Annotated[
-        EstateFile | None,
-        Parameter(
-            help="Estate file (TOML): that of the recording; or, for what-if, that of the job, whose events topic is "
-            "then followed with twins of its own."
-        ),
-    ] = None
-    checkpoint: Annotated[
-        InputFolder | None,
-        Parameter(
-            help="Checkpoint folder of the job, on this machine: with its snapshots past days are shown, too.",
-        ),
-    ] = None
-    status_file: Annotated[
-        InputFile | None,
-        Parameter(
-            help="File of `mqtwin stream --status-file` on this machine: it is said when the job has stopped.",
-        ),
-    ] = None
-    zone: Annotated[
-        str | None,
-        Parameter(help="Zone of times, where no estate is given: Europe/Berlin, or +01:00. Default: UTC."),
-    ] = None
+    Args:
+        recording: Recording to show instead of the topics, without Kafka and Spark: .ndjson, .ndjson.zst or .arrow.
+        estate: Estate file (TOML): that of the recording; or, for what-if, that of the job, whose events topic is then
+            followed with twins of its own.
+        checkpoint: Checkpoint folder of the job, on this machine: with its snapshots past days are shown, too.
+        status_file: File of `mqtwin stream --status-file` on this machine: it is said when the job has stopped.
+        zone: Zone of times, where no estate is given: Europe/Berlin, or +01:00. Default: UTC.
+    """
+
+    recording: InputFile | None = None
+    estate: EstateFile | None = None
+    checkpoint: InputFolder | None = None
+    status_file: InputFile | None = None
+    zone: str | None = None
 
     def check(self, kafka: KafkaOptions | None) -> None:
         """Check that one source is named, and what belongs to it. UsageError: it is not."""
@@ -164,11 +153,7 @@ class SourceOptions:
             raise UsageError(f"--zone {self.zone} with --estate; expected: [site] zone in {estate}")
 
 
-def _file_of_site(value: object) -> Path:
-    """Return the file in NAME=FILE."""
-    return Path(str(value).partition("=")[2] or str(value))
-
-
+_OF_SITE = FileUse(is_secret=True, path_of=lambda value: Path(str(value).partition("=")[2] or str(value)))  # NAME=FILE
 SITES = Group("Several sites", sort_key=2)
 
 
@@ -184,26 +169,17 @@ class SiteSource:
 @Parameter(name="*", group=SITES)
 @dataclass(frozen=True, kw_only=True)
 class SitesOptions:
-    """Several jobs in one console."""
+    """Several jobs in one console.
 
-    site: Annotated[
-        Repeated,
-        Parameter(
-            help="Site to show beside others, NAME=BOOTSTRAP/PREFIX: its Kafka and the prefix of its topics; repeated."
-        ),
-    ] = ()
-    site_estate: Annotated[
-        tuple[EstateFile, ...],
-        Parameter(
-            help="For what-if at a site: the estate of its job, which has the name in its [site]; may be repeated.",
-            negative="",
-            show_default=False,
-        ),
-    ] = ()
-    site_kafka_file: Annotated[
-        tuple[Annotated[str, FileUse(is_secret=True, path_of=_file_of_site)], ...],
-        Parameter(help="Kafka client settings of a site, NAME=FILE; may be repeated.", negative="", show_default=False),
-    ] = ()
+    Args:
+        site: Site to show beside others, NAME=BOOTSTRAP/PREFIX: its Kafka and the prefix of its topics; repeated.
+        site_estate: For what-if at a site: the estate of its job, which has the name in its [site]; may be repeated.
+        site_kafka_file: Kafka client settings of a site, NAME=FILE; may be repeated.
+    """
+
+    site: Repeated = ()
+    site_estate: Annotated[tuple[EstateFile, ...], Parameter(negative="", show_default=False)] = ()
+    site_kafka_file: Annotated[tuple[Annotated[str, _OF_SITE], ...], Parameter(negative="", show_default=False)] = ()
 
     def sources(self) -> list[SiteSource]:
         """Return the sites; none without --site. UsageError: an option is wrong, or names no site."""
@@ -246,18 +222,21 @@ class SitesOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServedOptions:
-    """The address that is served, and who may ask there."""
+    """The address that is served, and who may ask there.
 
-    token_file: Annotated[
-        InputFile | None,
-        Parameter(help="File with the token that clients must know, readable by its owner only."),
-    ] = None
-    tls_certificate: Annotated[InputFile | None, Parameter(help="TLS certificate chain (PEM).")] = None
-    tls_key: Annotated[SecretFile | None, Parameter(help="Key of the certificate (PEM).")] = None
-    behind_proxy: Annotated[Flag, Parameter(help="A proxy in front ends TLS.")] = False
-    allowed_host: Annotated[
-        Repeated, Parameter(help="A further name by which clients may call the server; may be repeated.")
-    ] = ()
+    Args:
+        token_file: File with the token that clients must know, readable by its owner only.
+        tls_certificate: TLS certificate chain (PEM).
+        tls_key: Key of the certificate (PEM).
+        behind_proxy: A proxy in front ends TLS.
+        allowed_host: A further name by which clients may call the server; may be repeated.
+    """
+
+    token_file: InputFile | None = None
+    tls_certificate: InputFile | None = None
+    tls_key: SecretFile | None = None
+    behind_proxy: Flag = False
+    allowed_host: Repeated = ()
 
     def listen(self, address: str, sign_in: SignInOptions = _NO_SIGN_IN) -> Listen:
         """Return where to listen, HOST:PORT or unix:PATH, and for whom. UsageError: it would be open to others."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import parse_settings, parse_zone, words_of
+from deploy.options.common import Repeated, parse_settings, parse_zone, words_of
 from deploy.options.files import FileUse
 from deploy.options.server import ServerOptions
 from twin.errors import UsageError
@@ -36,38 +36,23 @@ Sampled = Annotated[
 @Parameter(name="*", group=FACTS)
 @dataclass(frozen=True, kw_only=True)
 class FeedChoices:
-    """Facts that the data of a feed lack.
+    """Facts that the data of a feed lack. UsageError: a value is wrong.
 
-    Raises:
-        UsageError: a value is wrong.
+    Args:
+        zone: Zone of local times: Europe/Berlin, or +01:00; that of one file: FILE=ZONE; may be repeated. Default: UTC.
+        date: Date of the first time of day, YYYY-MM-DD.
+        qmgr: Queue manager of data that name none. Of rest those to ask live: QM01,QM02.
+        prefix: Command prefix and its queue manager, '!MQ1=QM01'; may be repeated.
+        slice_s: Seconds; counts of an interval are spread over slices of it.
+        poll_s: Seconds of the pollInterval of mq_prometheus or mq_json. Default, on z/OS: as the values change.
     """
 
-    zone: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="Zone of local times: Europe/Berlin, or +01:00; that of one file: FILE=ZONE; may be repeated. Default:"
-            " UTC.",
-            negative="",
-            show_default=False,
-        ),
-    ] = ()
-    date: Annotated[str | None, Parameter(help="Date of the first time of day, YYYY-MM-DD.")] = None
-    qmgr: Annotated[
-        str | None, Parameter(help="Queue manager of data that name none. Of rest those to ask live: QM01,QM02.")
-    ] = None
-    prefix: Annotated[
-        tuple[str, ...],
-        Parameter(help="Command prefix and its queue manager, '!MQ1=QM01'; may be repeated.", negative=""),
-    ] = ()
-    slice_s: Annotated[float, Parameter(help="Seconds; counts of an interval are spread over slices of it.")] = 10.0
-
-    poll_s: Annotated[
-        float | None,
-        Parameter(
-            help="Seconds of the pollInterval of mq_prometheus or mq_json. Default, on z/OS: as the values change.",
-            validator=Number(gt=0, lte=86_400),
-        ),
-    ] = None
+    zone: Repeated = ()
+    date: str | None = None
+    qmgr: str | None = None
+    prefix: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    slice_s: float = 10.0
+    poll_s: Annotated[float | None, Parameter(validator=Number(gt=0, lte=86_400))] = None
 
     sampled: Sampled = None
 
@@ -80,11 +65,7 @@ class FeedChoices:
         return zones[0] if zones else ""
 
     def feed_options(self, *, queue: str | None = None, flows: str = "statistics") -> FeedOptions:
-        """Return the options of a feed.
-
-        Args:
-            flows: source of puts and gets in SMF: "statistics" or "accounting".
-        """
+        """Return the options of a feed."""
         if not 0.1 <= self.slice_s <= 3600:
             raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
         return FeedOptions(
@@ -126,38 +107,23 @@ def _date(text: str) -> str:
 @Parameter(name="*", group=SPANS)
 @dataclass(frozen=True, kw_only=True)
 class SpanChoices:
-    """Facts that spans lack, and whose spans to take."""
+    """Facts that spans lack, and whose spans to take.
 
-    lpar: Annotated[
-        tuple[str, ...],
-        Parameter(help="LPAR of spans and its queue manager, LPAR=QMGR; may be repeated.", negative=""),
-    ] = ()
-    spans: Annotated[
-        Literal["queue-manager", "application"],
-        Parameter(help="Whose spans to take, if applications write spans of the same calls."),
-    ] = "queue-manager"
-    length: Annotated[
-        int | None,
-        Parameter(
-            help="Bytes of messages whose size is not reported. Default: the mean of the queue.",
-            validator=Number(gte=0, lte=104_857_600),
-        ),
-    ] = None
-    late: Annotated[
-        float,
-        Parameter(
-            help="Seconds by which a span may come later than younger ones.", validator=Number(gte=0, lte=86_400)
-        ),
-    ] = 30.0
+    Args:
+        lpar: LPAR of spans and its queue manager, LPAR=QMGR; may be repeated.
+        spans: Whose spans to take, if applications write spans of the same calls.
+        length: Bytes of messages whose size is not reported. Default: the mean of the queue.
+        late: Seconds by which a span may come later than younger ones.
+    """
+
+    lpar: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    spans: Literal["queue-manager", "application"] = "queue-manager"
+    length: Annotated[int | None, Parameter(validator=Number(gte=0, lte=104_857_600))] = None
+    late: Annotated[float, Parameter(validator=Number(gte=0, lte=86_400))] = 30.0
 
     def complete(self, options: FeedOptions, *, has_counts: bool = False) -> FeedOptions:
-        """Return the options of a feed with these.
-
-        Args:
-            has_counts: True if statistics scale the spans, whatever their trace state says.
-
-        Raises:
-            UsageError: a value is wrong, or --sampled scales them, too.
+        """Return the options of a feed with these. With `has_counts` statistics scale the spans, whatever their trace
+        state says. UsageError: a value is wrong, or --sampled scales them, too.
         """
         lpars = parse_settings("--lpar", self.lpar)
         if has_counts:
@@ -181,43 +147,22 @@ _Sources = tuple[Annotated[str, FileUse(path_of=_followed)], ...]
 @Parameter(name="*", group=LIVE)
 @dataclass(frozen=True, kw_only=True)
 class LiveSources:
-    """Feeds that a live twin collects beside the levels."""
+    """Feeds that a live twin collects beside the levels.
 
-    spans: Annotated[
-        _Sources,
-        Parameter(
-            help="OpenTelemetry spans to take as well: a file that a collector writes, or topic:NAME; may be repeated.",
-            negative="",
-            show_default=False,
-        ),
-    ] = ()
-    smf: Annotated[
-        _Sources,
-        Parameter(
-            help="SMF to take as well: a file that grows, or topic:NAME; may be repeated.",
-            negative="",
-            show_default=False,
-        ),
-    ] = ()
-    dds: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="RMF's Distributed Data Server of a sysplex to ask as well, PLEX1=http://HOST:8803; may be repeated.",
-            negative="",
-            show_default=False,
-        ),
-    ] = ()
+    Args:
+        spans: OpenTelemetry spans to take as well: a file that a collector writes, or topic:NAME; may be repeated.
+        smf: SMF to take as well: a file that grows, or topic:NAME; may be repeated.
+        dds: RMF's Distributed Data Server of a sysplex to ask as well, PLEX1=http://HOST:8803; may be repeated.
+    """
+
+    spans: Annotated[_Sources, Parameter(negative="", show_default=False)] = ()
+    smf: Annotated[_Sources, Parameter(negative="", show_default=False)] = ()
+    dds: Repeated = ()
 
     def collected(self, choices: FeedChoices, flows: str, *, has_kafka: bool) -> dict[str, tuple[str, ...]]:
-        """Return by name the arguments of `mqtwin collect`, the source last.
-
-        Args:
-            choices: Facts that the data lack, but for queue managers: --qmgr names those to ask.
-            flows: Source of puts and gets in SMF: "statistics" or "accounting".
-            has_kafka: True if there is a Kafka of the site, which may have topics.
-
-        Raises:
-            UsageError: A file is missing, a topic cannot be there, or a source is named twice.
+        """Return by name the arguments of `mqtwin collect`, the source last. Queue managers of the choices are those to
+        ask, by --qmgr. Only a Kafka of the site may have topics. UsageError: A file is missing, a topic cannot be
+        there, or a source is named twice.
         """
         feeds = dict[str, tuple[str, ...]]()
         sampled = () if choices.sampled is None else (f"--sampled={choices.sampled}",)

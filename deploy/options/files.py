@@ -24,21 +24,13 @@ _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 @dataclass(frozen=True, kw_only=True)
 class FileUse:
-    """The way in which a command uses the file or folder that an option names.
+    """The way in which a command uses the file or folder that an option names."""
 
-    Attributes:
-        is_written: The command writes it; otherwise it reads it.
-        is_folder: It is a folder.
-        is_secret: It has a password, a token or a key: nobody else should read it.
-        path_of: Path in the value of the option; None: the value names no file.
-        parts_of: Further files that are read with it.
-    """
-
-    is_written: bool = False
+    is_written: bool = False  # otherwise it is read
     is_folder: bool = False
-    is_secret: bool = False
-    path_of: Callable[[Any], Path | None] = Path
-    parts_of: Callable[[Path], tuple[Path, ...]] = lambda _: ()
+    is_secret: bool = False  # nobody else should read it
+    path_of: Callable[[Any], Path | None] = Path  # path in the value of the option; None: it names no file
+    parts_of: Callable[[Path], tuple[Path, ...]] = lambda _: ()  # further files that are read with it
 
 
 class NamedFile(NamedTuple):
@@ -95,13 +87,8 @@ OutputOrHyphen = Annotated[
 
 
 def check_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Check the files that the arguments of a command name, before it runs.
-
-    Args:
-        arguments: Values by parameter; those that are not given may be left out.
-
-    Raises:
-        UsageError: An output is an input or another output, or cannot be a file or folder of that name.
+    """Check the files that the arguments of a command name, before it runs. Arguments that are not given may be left
+    out. UsageError: An output is an input or another output, or cannot be a file or folder of that name.
     """
     named = list(named_files(command, arguments))
     inputs = [own for own in named if not own.use.is_written]

@@ -59,11 +59,10 @@ def open_twin(store: str, estate: Estate, source: MomentSource) -> Twin:
 
 def _of_topics(store: str, estate: Estate, kafka: KafkaOptions) -> Twin:
     from streams.kafka.present import read_present
-    from streams.kafka.topics import Topics
     from streams.log import configure_logging
 
     configure_logging(level="warning")
-    present = read_present(kafka.client(), Topics(kafka.topic_prefix), estate, store)
+    present = read_present(kafka.client(), kafka.topics, estate, store)
     if present.lost:
         print_warnings(
             [f"{store}: the topic has {present.lost:,} of its events no more; it holds what its state record says"]
@@ -101,13 +100,7 @@ def parse_traffic(text: str) -> Traffic:
 
 def parse_plans(items: Iterable[str], twin: Twin) -> tuple[Plan, ...]:
     """Return the planned work of a repeated --plan: parts of a plan, KEY=VALUE separated by commas, or an id.
-
-    Args:
-        items: values of the option.
-        twin: the store, whose plans an id names.
-
-    Raises:
-        UsageError: a plan is wrong, or the store has none of that id.
+    UsageError: a plan is wrong, or the store has none of that id.
     """
     return tuple(_plan_of(text, twin) for text in items)
 

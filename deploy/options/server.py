@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 from typing_extensions import override
 
-from deploy.options.common import MAX_SECONDS
+from deploy.options.common import MAX_SECONDS, Flag
 from deploy.options.files import InputFile, SecretFile
 from twin.errors import UsageError
 
@@ -34,33 +34,33 @@ def qmgr_names(text: str | None) -> list[str]:
 @Parameter(name="*", group=SERVER)
 @dataclass(frozen=True, kw_only=True)
 class MqwebOptions:
-    """The REST interface of queue managers (mqweb), and what is asked there."""
+    """The REST interface of queue managers (mqweb), and what is asked there.
 
-    queues: Annotated[str, Parameter(help="Names of queues to ask for, such as 'APP*', for rest.")] = "*"
-    gateway: Annotated[
-        str | None, Parameter(help="Gateway queue manager through which the server reaches the others, for rest.")
-    ] = None
-    interval_s: Annotated[
-        float | None,
-        Parameter(
-            help="Seconds between two requests. Default: 60; 30 for prometheus; rest: 30 to 300, by the site's size.",
-            validator=Number(gte=0.1, lte=MAX_SECONDS),
-        ),
-    ] = None
-    max_commands_per_minute: Annotated[
-        int | None, Parameter(help="Ceiling of requests in any minute, for rest.", validator=Number(gte=1, lte=100_000))
-    ] = None
-    user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
-    password_file: Annotated[SecretFile | None, Parameter(help="File with the password in its first line.")] = None
-    token_login: Annotated[
-        bool, Parameter(help="Log in for a token, instead of sending the password each time, for rest.", negative="")
-    ] = False
-    allow_http: Annotated[
-        bool, Parameter(help="Send a password or a token by http, too, in clear to another machine.", negative="")
-    ] = False
-    client_cert: Annotated[InputFile | None, Parameter(help="Certificate of this client (PEM).")] = None
-    client_key: Annotated[SecretFile | None, Parameter(help="Its private key (PEM), not encrypted.")] = None
-    ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
+    Args:
+        queues: Names of queues to ask for, such as 'APP*', for rest.
+        gateway: Gateway queue manager through which the server reaches the others, for rest.
+        interval_s: Seconds between two requests. Default: 60; 30 for prometheus; rest: 30 to 300, by the site's size.
+        max_commands_per_minute: Ceiling of requests in any minute, for rest.
+        user: User, for basic authentication.
+        password_file: File with the password in its first line.
+        token_login: Log in for a token, instead of sending the password each time, for rest.
+        allow_http: Send a password or a token by http, too, in clear to another machine.
+        client_cert: Certificate of this client (PEM).
+        client_key: Its private key (PEM), not encrypted.
+        ca_file: Certificates (PEM) that sign the server's.
+    """
+
+    queues: str = "*"
+    gateway: str | None = None
+    interval_s: Annotated[float | None, Parameter(validator=Number(gte=0.1, lte=MAX_SECONDS))] = None
+    max_commands_per_minute: Annotated[int | None, Parameter(validator=Number(gte=1, lte=100_000))] = None
+    user: str | None = None
+    password_file: SecretFile | None = None
+    token_login: Flag = False
+    allow_http: Flag = False
+    client_cert: InputFile | None = None
+    client_key: SecretFile | None = None
+    ca_file: InputFile | None = None
 
     def client(self) -> HttpClient:
         """Return the client for its requests. UsageError: options contradict each other, a file cannot be read."""
@@ -88,14 +88,7 @@ class MqwebOptions:
         complain: Callable[[str, str, str], None],
         say: Callable[[str], None] = lambda _: None,
     ) -> Mqweb:
-        """Return the client of queue managers.
-
-        Args:
-            estate: the estate, if there is one.
-
-        Raises:
-            UsageError: an option is wrong.
-        """
+        """Return the client of queue managers. UsageError: an option is wrong."""
         from streams.collecting.mqweb import Mqweb
 
         return Mqweb(
@@ -115,14 +108,19 @@ class MqwebOptions:
 @Parameter(name="*", group=SERVER)
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions(MqwebOptions):
-    """The server of formats that are asked for by HTTP."""
+    """The server of formats that are asked for by HTTP.
 
-    url: Annotated[str | None, Parameter(help="Base URL of the server, http or https.")] = None
-    sysplex: Annotated[str | None, Parameter(help="Name of the sysplex, for dds.")] = None
-    query_range: Annotated[
-        bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
-    ] = False
-    token_file: Annotated[SecretFile | None, Parameter(help="File with a bearer token in its first line.")] = None
+    Args:
+        url: Base URL of the server, http or https.
+        sysplex: Name of the sysplex, for dds.
+        query_range: The server is Prometheus itself: ask for what was missed, too.
+        token_file: File with a bearer token in its first line.
+    """
+
+    url: str | None = None
+    sysplex: str | None = None
+    query_range: Flag = False
+    token_file: SecretFile | None = None
 
     @override
     def client(self) -> HttpClient:

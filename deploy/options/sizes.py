@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from cyclopts import Parameter
 
+from deploy.options.common import Flag
 from deploy.options.files import EstateFile
 from deploy.show.terminal import command_line, print_warnings
 from twin.errors import UsageError
@@ -21,22 +22,21 @@ Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """The store of a plan, and the format of the output."""
+    """The store of a plan, and the format of the output.
 
-    estate: Annotated[EstateFile | None, Parameter(help="Estate file (TOML): sizes, ratios, versions of a store.")] = (
-        None
-    )
-    store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
-    json: Annotated[bool, Parameter(help="Print JSON instead of text.", negative="")] = False
+    Args:
+        estate: Estate file (TOML): sizes, ratios, versions of a store.
+        store: Store in the estate, such as QSG1/APP1 or QM01/PS04.
+        json: Print JSON instead of text.
+    """
+
+    estate: EstateFile | None = None
+    store: str | None = None
+    json: Flag = False
 
     def load_store(self, kind: type[Kind], *, holds_queues: bool = True) -> tuple[Estate, Kind] | None:
-        """Return the estate and its store of that kind; None without --estate.
-
-        Args:
-            holds_queues: False for a structure that may be an administration structure.
-
-        Raises:
-            UsageError: --estate or --store is missing, or the estate has no such store.
+        """Return the estate and its store of that kind; None without --estate. An administration structure holds no
+        queues. UsageError: --estate or --store is missing, or the estate has no such store.
         """
         if self.estate is None:
             if self.store is not None:
@@ -62,13 +62,8 @@ class SizeOptions:
         return estate, config
 
     def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:
-        """Return the estate, the structure, and its size in bytes; None for what is unknown.
-
-        Args:
-            needs_size: True if a size is required, from --size or from the estate.
-
-        Raises:
-            UsageError: See `load_store`, or a required size is missing.
+        """Return the estate, the structure, and its size in bytes; None for what is unknown. UsageError: See
+        `load_store`, or a required size is missing.
         """
         size_bytes = None if size is None else parse_size_option("--size", size)
         loaded = self.load_store(Structure)
@@ -84,12 +79,7 @@ class SizeOptions:
 
 def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tuple[Mix, list[str]]:
     """Return the messages of a store with each queue at its MAXDEPTH, and warnings; nothing without `texts`.
-
-    Args:
-        estate: the estate; None: not given.
-
-    Raises:
-        UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.
+    UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.
     """
     if not texts:
         return (), []
@@ -99,11 +89,7 @@ def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tup
 
 
 def parse_size_option(option: str, text: str) -> int:
-    """Return the value of an option in bytes.
-
-    Raises:
-        UsageError: `text` is not a size above 0.
-    """
+    """Return the value of an option in bytes. UsageError: `text` is not a size above 0."""
     try:
         size_bytes = parse_size(text)
     except ValueError:

@@ -18,26 +18,15 @@ _GAP = Text("")
 
 
 class ActView(msgspec.Struct, frozen=True, kw_only=True):
-    """A request in answers of the console.
-
-    Attributes:
-        status: its state in a word.
-        request: the request.
-        approved_by: who approved it.
-        approvers: people who must approve it by the site's list now; null: the list no longer allows it.
-        ended: why it is not handed over; "": it may be, or was.
-        handed: when it was handed over, UTC; null: it was not.
-        result: the last result; null: there is none.
-        measured: what was measured of its effect.
-    """
+    """A request in answers of the console."""
 
     status: ActStatus
     request: Requested
     approved_by: tuple[str, ...]
-    approvers: int | None
-    ended: str
-    handed: str | None
-    result: Resulted | None
+    approvers: int | None  # who must approve it by the site's list now; null: it is not allowed any more
+    ended: str  # why it is not handed over; "": it may be, or was
+    handed: str | None  # UTC; null: it was not
+    result: Resulted | None  # the last one
     measured: tuple[Measured, ...]
 
 

@@ -91,18 +91,14 @@ def _parts_texts(change: IncidentChange) -> list[str]:
 
 
 def _word(alert: AlertRecord) -> str:
-    """Return how bad an alert is in one word."""
     return WATCH if alert.data.level == WATCH else alert.data.severity
 
 
 def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") -> Text:
     """Return an alert for a terminal: its brief, a heading, then cause, fillers and actions on lines of their own.
 
-    The steps of actions stand below a page that opens or gets worse, not below its updates.
-
-    Args:
-        width: Characters of a line of the terminal, at which it is wrapped; None: not at all.
-        note: Note at the end of the heading; "": "updated" of an update.
+    The steps of actions stand below a page that opens or gets worse, not below its updates. Lines are wrapped at
+    `width`; without a note an update is "updated".
     """
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")

@@ -35,62 +35,36 @@ _RANKS = {PAGE: 0, WATCH: 1, "": 2}
 
 
 class StoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A store of the answer.
-
-    Attributes:
-        resource: the resource that is full first, else the fullest; None: none was measured.
-        usage_pct: percent of its present size in use; None as `resource`.
-        usage: the same in words, with what it can grow to.
-        level: page or watch of its open alerts, the worse one; "": none is open.
-        full_at: when it is full by the median forecast, RFC 3339, UTC; None: nothing is foreseen, or it is full now.
-        is_full: True if puts are refused now.
-        full_probability: probability that it is full within the horizon; None without a forecast.
-        forecast: the time until full in words, at the site's time.
-        cause: why, without an open alert the deepest queue of a store that rises; "": nothing is open.
-        action: what to do first; None: nothing.
-        statement: the first command of it; None: there is none.
-    """
+    """A store of the answer."""
 
     store: str
     kind: str
-    resource: str | None
-    usage_pct: float | None
-    usage: str
-    level: str
-    full_at: str | None
-    is_full: bool
-    full_probability: float | None
-    forecast: str
-    cause: str
-    action: str | None
-    statement: str | None
+    resource: str | None  # that is full first, else the fullest; None: none was measured
+    usage_pct: float | None  # of its present size; None as `resource`
+    usage: str  # the same in words, with what it can grow to
+    level: str  # page or watch of its open alerts, the worse one; "": none is open
+    full_at: str | None  # by the median forecast, RFC 3339, UTC; None: nothing is foreseen, or it is full now
+    is_full: bool  # puts are refused now
+    full_probability: float | None  # within the horizon; None without a forecast
+    forecast: str  # in words, at the site's time
+    cause: str  # without an open alert the deepest queue of a store that rises; "": nothing is open
+    action: str | None  # to take first
+    statement: str | None  # the first command of it
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer that `mqtwin start --json` prints.
+    """Answer that `mqtwin start --json` prints."""
 
-    Attributes:
-        time: time of the last event, RFC 3339, UTC; None: no file shows what stores hold.
-        zone: zone of the site; "": none was given, times in words are UTC.
-        stores: those that matter, what is full first first.
-        others: number of other stores that were seen.
-        estate, recording: files that were written or used; None: there is no recording.
-        not_read: files that are not read, and what they seem to be.
-        clocks: clocks that do not fit each other, and the option that corrects it.
-        missing: what the data do not show.
-        next: what to bring next.
-    """
-
-    time: str | None
-    zone: str
-    stores: tuple[StoreAnswer, ...]
-    others: int
+    time: str | None  # of the last event, RFC 3339, UTC; None: no file shows what stores hold
+    zone: str  # of the site; "": none was given, times in words are UTC
+    stores: tuple[StoreAnswer, ...]  # that matter, what is full first first
+    others: int  # number of other stores
     estate: str
     recording: str | None
-    not_read: tuple[str, ...]
-    clocks: tuple[str, ...]
-    missing: tuple[str, ...]
-    next: tuple[str, ...]
+    not_read: tuple[str, ...]  # files, and what they seem to be
+    clocks: tuple[str, ...]  # that do not fit each other, and the option that corrects it
+    missing: tuple[str, ...]  # what the data do not show
+    next: tuple[str, ...]  # what to bring next
 
 
 def store_answers(states: Iterable[StateRecord], alerts: Iterable[Alert]) -> tuple[list[StoreAnswer], int]:
@@ -120,7 +94,6 @@ def answer_document(answer: Answer) -> Document:
 
 
 def _open_alerts(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
-    """Return the last records of the open alerts by store, roots and pages first."""
     last = {alert.alert_id: alert for alert in alerts}
     by_store: dict[str, list[Alert]] = {}
     for alert in last.values():
@@ -187,7 +160,6 @@ def _cause(alert: Alert) -> str:
 
 
 def _deepest(state: StateRecord) -> str:
-    """Return the deepest queue of a store, where its queues are known."""
     if not state.queues or not state.queues[0].depth:
         return ""
     return f"{state.queues[0].name} is its deepest queue: {state.queues[0].depth:,} messages"
@@ -207,11 +179,7 @@ def _row(own: StoreAnswer) -> tuple[str, ...]:
 
 
 def what_next(files: Iterable[SiteFile], not_read: Iterable[UnknownFileError]) -> list[str]:
-    """Return a line for each kind of data that files lack, the most useful first.
-
-    Args:
-        not_read: those that were not.
-    """
+    """Return a line for each kind of data that files lack, the most useful first."""
     formats = {own.format_name for own in files}
     instead = list(dict.fromkeys(error.instead for error in not_read if error.instead))
     if not formats:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -69,11 +70,7 @@ def picture(
     speed: float,
     asked_speed: float | None = None,
 ) -> RenderableType:
-    """Return the whole picture.
-
-    Args:
-        asked_speed: Event time over real time as asked for; None: as it is.
-    """
+    """Return the whole picture. A speed is event time over real time."""
     panels: list[RenderableType] = [_store_panel(name, states[name]) for name in sorted(states)]
     return Group(_heading(states, total, speed, asked_speed or speed), *panels, _alerts_panel(alerts))
 
@@ -218,19 +215,12 @@ def _full_at(alert: AlertRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MethodResult:
-    """How one method did in the run.
-
-    Attributes:
-        method: Its name.
-        pages: Number of pages: incidents that called somebody.
-        false: Number of those that no 2192 followed, or that were withdrawn before it.
-        leads_s: Seconds from the page to the first 2192 of each filling, None if it was missed; by store.
-    """
+    """How one method did in the run."""
 
     method: str
-    pages: int
-    false: int
-    leads_s: Mapping[str, tuple[float | None, ...]]
+    pages: int  # number of incidents that called somebody
+    false: int  # that no 2192 followed, or that were withdrawn before it
+    leads_s: Mapping[str, tuple[float | None, ...]]  # from page to first 2192 of each filling, by store; None: missed
 
     @property
     def missed(self) -> int:
@@ -245,14 +235,13 @@ def compare(
     planned: Mapping[str, tuple[Plan, ...]] | None = None,
 ) -> list[MethodResult]:
     """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark.
-
-    Args:
-        planned: Planned work by store, of which the twin is told in one more row.
+    The twin is told of the planned work by store in one more row.
     """
     played = play(recording, estate)
     records = list(alerts)
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
-        f"fixed line at {percent:.0f} %": _fixed_line(percent) for percent in _LINES_PCT
+        f"fixed line at {percent:.0f} %": partial(static_pages, percent=percent, structure_only=True)
+        for percent in _LINES_PCT
     }
     methods["straight line"] = straight_line_pages
     methods["twin"] = lambda series: from_incidents(records, series.store)
@@ -324,10 +313,6 @@ def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path)
     ]
 
 
-def _fixed_line(percent: float) -> Callable[[Series], list[Alarm]]:
-    return lambda series: static_pages(series, percent, structure_only=True)
-
-
 def _opening(alerts: Iterable[AlertRecord], store: str, time: str) -> AlertRecord | None:
     """Return the first record of the store's forecast alert that was open just before a time."""
     opened: dict[str, AlertRecord] = {}
@@ -349,5 +334,4 @@ def _prediction(alert: AlertRecord) -> str:
 
 
 def _clock(time: str) -> str:
-    """Return the time of day of a timestamp: HH:MM:SS."""
     return time[11:19]

@@ -48,66 +48,40 @@ class Heading(Part):
 
 @dataclass(frozen=True, slots=True)
 class Text(Part):
-    """A paragraph; an empty one is an empty line of a terminal.
-
-    Attributes:
-        text: its words.
-        lead: words in front, which stand out on a page.
-        hang: indent of the lines after the first in a terminal.
-        is_note: True for what a page shows pale, such as a method.
-    """
+    """A paragraph; an empty one is an empty line of a terminal."""
 
     text: str
-    lead: str = ""
-    hang: str = "  "
-    is_note: bool = False
+    lead: str = ""  # words in front, which stand out on a page
+    hang: str = "  "  # indent of the lines after the first in a terminal
+    is_note: bool = False  # such as a method: pale on a page
 
 
 @dataclass(frozen=True, slots=True)
 class Items(Part):
-    """A list: one line each in a terminal.
-
-    Attributes:
-        lines: its lines.
-        indent: characters in front of each in a terminal.
-        are_steps: True for what to do, in this order: numbered on a page, behind an arrow in a terminal.
-    """
+    """A list: one line each in a terminal."""
 
     lines: Sequence[str]
-    indent: int = 4
-    are_steps: bool = False
+    indent: int = 4  # in front of each in a terminal
+    are_steps: bool = False  # in this order: numbered on a page, behind an arrow in a terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Code(Part):
-    """Text to paste. A terminal shows it below an empty line, a pipe as a line: name, tab, text.
+    """Text to paste. A terminal shows it below an empty line, a pipe as a line: name, tab, text."""
 
-    Attributes:
-        name: its language or command, such as MQSC.
-        text: the text.
-        pasted: how a terminal shows it; "": as it is.
-    """
-
-    name: str
+    name: str  # language or command, such as MQSC
     text: str
-    pasted: str = ""
+    pasted: str = ""  # how a terminal shows it; "": as it is
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Part):
-    """A table. A pipe gets a line for each row, cells separated by tabs, headings first.
-
-    Attributes:
-        headings: headings of the columns.
-        rows: cells of each row.
-        right: headings of the columns that are aligned right.
-        optional: headings of the columns that a terminal too narrow for all leaves out.
-    """
+    """A table. A pipe gets a line for each row, cells separated by tabs, headings first."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
-    right: Collection[str] = ()
-    optional: Collection[str] = ()
+    right: Collection[str] = ()  # headings of the columns that are aligned right
+    optional: Collection[str] = ()  # of those that a terminal too narrow for all leaves out
 
 
 class Curve(NamedTuple):
@@ -131,29 +105,17 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves(Part):
-    """A picture of curves over time, on pages only.
+    """A picture of curves over time, on pages only."""
 
-    Attributes:
-        curves: at most four, so that each looks different.
-        label: what it shows, for readers who do not see it.
-        caption: what stands below it.
-        top: percent at the upper edge.
-        begin: left edge, seconds since 1970; None: where the curves begin.
-        end: right edge; None: where they end.
-        apart: begin and end of each shaded time, seconds since 1970.
-        bars: spans below the curves.
-        marks: times of triangles below the curves, seconds since 1970.
-    """
-
-    curves: Sequence[Curve]
-    label: str
-    caption: str
-    top: float
-    begin: float | None = None
-    end: float | None = None
-    apart: Sequence[tuple[float, float]] = ()
-    bars: Sequence[Bar] = ()
-    marks: Sequence[float] = ()
+    curves: Sequence[Curve]  # at most four, so that each looks different
+    label: str  # for readers who do not see it
+    caption: str  # below it
+    top: float  # percent at the upper edge
+    begin: float | None = None  # left edge, seconds since 1970; None: where the curves begin
+    end: float | None = None  # right edge
+    apart: Sequence[tuple[float, float]] = ()  # shaded times, seconds since 1970
+    bars: Sequence[Bar] = ()  # below the curves
+    marks: Sequence[float] = ()  # triangles below the curves, seconds since 1970
     only: Medium | None = PAGE
 
 
@@ -180,19 +142,12 @@ class Ranges(Part):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document.
-
-    Attributes:
-        title: title of its page.
-        parts: its parts.
-        record: what `--json` prints.
-        warnings: warnings, printed on standard error before it.
-    """
+    """A document."""
 
     title: str
     parts: Sequence[Part]
-    record: Any = None
-    warnings: Sequence[str] = ()
+    record: Any = None  # what `--json` prints
+    warnings: Sequence[str] = ()  # printed on standard error before it
 
     def parts_of(self, medium: Medium) -> list[Part]:
         """Return the parts that a medium shows."""

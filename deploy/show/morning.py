@@ -292,7 +292,6 @@ def _bar(first: str, last: str, style: BarStyle) -> Bar:
 
 
 def _rise_lines(report: Report) -> Iterator[str]:
-    """Yield how the highest rises of each store ended, in order of time, and the number of others."""
     for store in report.stores:
         ranked = sorted(store.rises, key=lambda rise: (-rise.refused, -rise.usage_pct, rise.ended))
         texts = [_rise_text(rise, report) for rise in store.rises if rise in ranked[:_MAX_RISES]]
@@ -313,7 +312,6 @@ def _rise_text(rise: EndedRise, report: Report) -> str:
 
 
 def _caller_rows(report: Report) -> list[tuple[str, ...]]:
-    """Return the pages of the twin and of fixed lines."""
     rows: list[tuple[str, ...]] = []
     for own in report.callers:
         averted = sum(incident.verdict == "averted" for incident in report.pages) if own.name == TWIN else 0
@@ -324,7 +322,6 @@ def _caller_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 def _coverage_lines(report: Report) -> Iterator[str]:
-    """Yield what confirms the twins, and what they lack."""
     unmeasured = [store.store for store in report.stores if not store.coverage.measurements]
     if unmeasured:
         yield f"No measurement confirms {_named(unmeasured)}."

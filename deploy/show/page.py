@@ -167,12 +167,7 @@ def _scale(top: float, y: Callable[[float], float], height: float) -> list[str]:
 
 
 def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
-    """Return (time, text) of the marks of a time axis: at round times of day, or at midnights.
-
-    Args:
-        begin: seconds since 1970.
-        end: seconds since 1970.
-    """
+    """Return (seconds since 1970, text) of the marks of a time axis: at round times of day, or at midnights."""
     step = next((step for step in _STEPS_S if (end - begin) / step <= _MARKS), None)
     if step is None:
         step = _DAY_S * ceil((end - begin) / _DAY_S / _MARKS)
@@ -184,7 +179,6 @@ def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
 
 
 def _legend(names: Sequence[str]) -> str:
-    """Return the legend of several curves."""
     if len(names) == 1:
         return ""
     parts = []

@@ -28,7 +28,7 @@ from twin.errors import UsageError
 from twin.estate import format_size
 from twin.estate.attributes import SIZES
 from twin.outputs import Draft
-from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
+from twin.planning.advise import ALONE, Advice, MemberAdvice, Plan, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
 from twin.records import Expectation, PlannedWork, is_full_now
@@ -194,11 +194,8 @@ def advice_document(
     reason: int = STORAGE_MEDIUM_FULL,
     record: Any = None,
 ) -> Document:
-    """Return whether the promise is kept, then plans with their proofs and steps, or what could be smaller.
-
-    Args:
-        proofs: as of `Proven`; none where there is no recording.
-        record: what `--json` prints.
+    """Return whether the promise is kept, then plans with their proofs and steps, or what could be smaller. There are
+    no proofs where there is no recording.
     """
     promise, outcome = advice.promise, advice.outcome
     required = f", with {required_text(advice)}" if advice.required else ""
@@ -220,10 +217,7 @@ def advice_document(
     for number, plan in enumerate(advice.plans, 1):
         claimed = f"{futures(plan.outcome, promise)} ({allowed} was asked for)"
         proven = proof_text(proofs, plan.title, recording)
-        parts += [_GAP, Text(f"{claimed}; {proven}.", lead=f"Plan {number}, {plan.title}:")]
-        parts += [Items(plan.steps, indent=2, are_steps=True)] if plan.steps else []
-        codes = (("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm))
-        parts += [Code(name, text, only=PAGE) for name, text in codes if text]
+        parts += _plan_parts(number, plan, f"{claimed}; {proven}.")
     parts += [_GAP, Text(_NO_MEMBER)] if no_member else []
     parts += [Heading("Left out", only=PAGE), Text(_LEFT_OUT, is_note=True, only=PAGE)] if advice.left_out else []
     parts += [part for text in advice.left_out for part in (_GAP, Text(f"{text}.", lead="Left out,"))]
@@ -243,6 +237,16 @@ def advice_document(
     return Document(f"Advice for {advice.store}", parts, record)
 
 
+def _plan_parts(number: int, plan: Plan, claim: str) -> list[Part]:
+    codes = (("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm))
+    return [
+        _GAP,
+        Text(claim, lead=f"Plan {number}, {plan.title}:"),
+        *([Items(plan.steps, indent=2, are_steps=True)] if plan.steps else []),
+        *(Code(name, text, only=PAGE) for name, text in codes if text),
+    ]
+
+
 def _planned_advice(advice: Advice, required: str, record: Any) -> Document:
     """Return whether planned work fits, then what would make it fit, or what could be smaller. Arguments: as above."""
     place = f"{advice.store} at {site_time(advice.time, seconds=True)}{required}"
@@ -250,10 +254,7 @@ def _planned_advice(advice: Advice, required: str, record: Any) -> Document:
     if not advice.is_kept and not advice.plans:
         parts.append(Text("No change of its settings makes it fit."))
     for number, plan in enumerate(advice.plans, 1):
-        parts += [_GAP, Text("fits.", lead=f"Plan {number}, {plan.title}:")]
-        parts += [Items(plan.steps, indent=2, are_steps=True)] if plan.steps else []
-        codes = (("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm))
-        parts += [Code(name, text, only=PAGE) for name, text in codes if text]
+        parts += _plan_parts(number, plan, "fits.")
     parts += [part for text in advice.left_out for part in (_GAP, Text(f"{text}.", lead="Left out,"))]
     if advice.smaller:
         sizes = [settings_text(settings) for settings in advice.smaller.values()]
@@ -380,11 +381,7 @@ def futures(outcome: FillOutcome, promise: Promise) -> str:
 
 
 def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
-    """Return what a recording comes to with a plan or a smaller size.
-
-    Args:
-        proofs: as of `Proven`.
-    """
+    """Return what a recording comes to with a plan or a smaller size."""
     if not proofs:
         return "not proven: no recording"
     proof = next(proof for proof in proofs if proof.title == title)

@@ -20,8 +20,6 @@ _MANY_REJECTS = 1_000
 
 
 class _RateColumn(ProgressColumn):
-    """A column with the number of events and the rate per second."""
-
     @override
     def render(self, task: Task) -> Text:
         events = task.fields["events"]
@@ -29,11 +27,7 @@ class _RateColumn(ProgressColumn):
 
 
 class WrongEstate:
-    """Says early that an estate takes none of the events of a recording: the end may be minutes away.
-
-    Args:
-        recording: The recording.
-    """
+    """Says early that an estate takes none of the events of a recording: the end may be minutes away."""
 
     def __init__(self, recording: Path) -> None:
         self._recording = recording
@@ -66,11 +60,7 @@ class _KernelsColumn(ProgressColumn):
 
 
 def warm_kernels(console: Console) -> None:
-    """Load the kernels, and show that they are compiled first: it takes minutes, once for each version.
-
-    Args:
-        console: Console for the live line; where it is no terminal, for a line before the compilation.
-    """
+    """Load the kernels, and show that they are compiled first: it takes minutes, once for each version."""
     columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     text = "loading kernels"
     if compiles():
@@ -85,10 +75,8 @@ def warm_kernels(console: Console) -> None:
 
 @contextmanager
 def show_progress(activity: str, recording: Path | None = None) -> Iterator[Callable[[Chunk | None, int], None]]:
-    """Show the progress of an activity. Yield a function that takes the current chunk and the events so far.
-
-    Args:
-        recording: The recording that is read. For a plain `.ndjson` file the progress includes the share of the file.
+    """Show the progress of an activity. Yield a function that takes the current chunk and the events so far. For a
+    plain `.ndjson` file the progress includes the share of the file.
     """
     console = Console(stderr=True)
     has_size = recording is not None and recording.suffix == ".ndjson" and recording.is_file()

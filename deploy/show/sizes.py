@@ -40,16 +40,13 @@ def _document(
     code: Code | None = None,
     optional: Collection[str] = (),
 ) -> Document:
-    """Return the document of a plan, whose columns but the first are aligned right."""
     table = Table(headings, list(rows), set(headings[1:]), optional)
     return Document(headings[0], [table, *([] if code is None else [code])], plan, list(warnings))
 
 
 def pasteable(commands: str) -> str:
     """Return commands as they are entered: each on its own line, those of MQSC with + where a line would be too long.
-
-    Args:
-        commands: joined by ", then ".
+    They are joined by ", then ".
     """
     lines: list[str] = []
     for command in commands.split(", then "):
@@ -64,13 +61,8 @@ def pasteable(commands: str) -> str:
 
 
 def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> Document:
-    """Return the plan of a store of an estate, as `mqtwin size` makes it.
-
-    Args:
-        data_set: True for the shared message data set of a structure.
-
-    Raises:
-        UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.
+    """Return the plan of a store of an estate, as `mqtwin size` makes it. Of a structure it may be the shared message
+    data set. UsageError: the store holds no messages, or has no data set, or the mix does not fit its kind.
     """
     match config:
         case Structure(known_by_levels=False) if data_set:
@@ -94,12 +86,7 @@ def size_document(config: StoreConfig, mix: Mix, *, data_set: bool = False) -> D
 def structure_document(
     plans: Sequence[StructurePlan], warnings: Iterable[str], init_size: int | None, size: int | None
 ) -> Document:
-    """Return the plans of a structure.
-
-    Args:
-        init_size: Bytes for which `fits_initially` was computed, if it was.
-        size: Bytes for which `fits` was computed, if it was.
-    """
+    """Return the plans of a structure. Sizes in bytes are those for which `fits_initially` and `fits` were computed."""
     headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
     if init_size:
         headings.append(f"fit in INITSIZE {format_size(init_size)}")
@@ -173,11 +160,7 @@ def smds_document(plan: SmdsPlan) -> Document:
 
 
 def page_set_document(plan: PageSetPlan, config: PageSet | None, warnings: Iterable[str]) -> Document:
-    """Return the plan of a page set.
-
-    Args:
-        config: The page set of an estate that it is compared with; None: none was given.
-    """
+    """Return the plan of a page set. The page set is that of an estate, to compare with."""
     rows = [
         *map(_length_row, plan.lengths),
         ["message pages", f"{plan.pages:,}"],

@@ -120,12 +120,9 @@ def forecast_text(first: ResourceForecast | None, lacking: str = "", assumed: st
     """Return the forecast for the resource that is full first, "" where nothing rises.
 
     Examples: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`, and of what is less likely than not
-    `smds/QM01: rises, 18 min at this rate, not sure (31 %)`. docs/state.md describes the fields.
-
-    Args:
-        first: the forecast; None without one.
-        lacking: why there is none, as `StateRecord.lacks_levels`.
-        assumed: which limits are not known, as `StateRecord.lacks_limits`, so that nothing says that they do not fill.
+    `smds/QM01: rises, 18 min at this rate, not sure (31 %)`. docs/state.md describes the fields. `lacking` is
+    `StateRecord.lacks_levels`, `assumed` is `StateRecord.lacks_limits`, so that nothing says that such limits do not
+    fill.
     """
     if first is None:
         return lacking

@@ -35,8 +35,6 @@ class DamagedFileError(ValueError):
 
 
 class _BatchMetadata(msgspec.Struct, frozen=True):
-    """The second line of an offsets file."""
-
     conf: dict[str, str] = {}
 
 
@@ -82,14 +80,7 @@ class Folder(Protocol):
 
 
 class BatchLogs:
-    """Spark's logs of started and committed batches, on any file system.
-
-    Args:
-        folder: the checkpoint.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Spark's logs of started and committed batches, on any file system. OSError: it cannot be read."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -142,11 +133,8 @@ class BatchLogs:
     def unfinished_partitions(self) -> int | None:
         """The number of state partitions of a repartition that has not ended; None where there is none.
 
-        Its batch has another number than the one before, and is not committed.
-
-        Raises:
-            DamagedFileError: a file of these offsets is damaged.
-            OSError: it cannot be read.
+        Its batch has another number than the one before, and is not committed. DamagedFileError: a file of these
+        offsets is damaged. OSError: it cannot be read.
         """
         last = self.last_batch
         if last is None or last - 1 not in self.batches or (self.commits and self.commits[-1] >= last):

@@ -147,15 +147,9 @@ def check_offsets(
     *,
     tolerate: bool,
 ) -> list[Skip]:
-    """Compare the offsets of a checkpoint with Kafka and return the records that the job will skip.
-
-    Args:
-        known_ids: topic -> id at the last start; "" if unknown.
-        cluster: id at the last start; "" if unknown.
-        tolerate: `--tolerate-data-loss`.
-
-    Raises:
-        UsageError: the job could not go on, or would count records twice or skip new ones; the message has a remedy.
+    """Compare the offsets of a checkpoint with Kafka and return the records that the job will skip. Ids are those of
+    the last start, "" if unknown. UsageError: the job could not go on, or would count records twice or skip new ones;
+    the message has a remedy.
     """
     if cluster and kafka.cluster and cluster != kafka.cluster:
         raise UsageError(
@@ -232,16 +226,7 @@ def format_skips(skips: Iterable[Skip]) -> str:
 
 
 class CheckpointGuard:
-    """The guard of a checkpoint, wherever it is.
-
-    Args:
-        location: the checkpoint, a path or URI of the user.
-        estate: estate of the job.
-        topics: topics of the job.
-        conf: the user's settings of Spark.
-        client: the user's settings of Kafka clients.
-        tolerate: go on if Kafka has deleted records that were not read.
-    """
+    """The guard of a checkpoint, wherever it is. `tolerate`: the job continues behind records that Kafka deleted."""
 
     def __init__(
         self,
@@ -253,11 +238,7 @@ class CheckpointGuard:
         client: Mapping[str, str],
         tolerate: bool,
     ) -> None:
-        self._location = location
-        self._estate = estate
-        self._topics = topics
-        self._conf = conf
-        self._client = client
+        self._location, self._estate, self._topics, self._conf, self._client = location, estate, topics, conf, client
         self._tolerate = tolerate
         self._guard: Guard | None = None
         self._has_started = False
@@ -324,13 +305,8 @@ class CheckpointGuard:
             )
 
     def note_start(self, partitions: int) -> int:
-        """Write the manifest of this start, and make way for a batch that will be run again.
-
-        Args:
-            partitions: partitions of the state, if it is new.
-
-        Returns:
-            Partitions of the state.
+        """Write the manifest of this start, and make way for a batch that will be run again. Return the partitions of
+        the state: `partitions`, if it is new.
         """
         if self._guard is None:
             return partitions
@@ -357,10 +333,8 @@ class CheckpointGuard:
     def note_read(self, *, is_end: bool = False) -> None:
         """Note in the manifest the last record that was read of each partition, if it is time to.
 
-        A failure leaves what was noted before, which is older and as true.
-
-        Args:
-            is_end: True at the end of the job: note what was read since the last time.
+        A failure leaves what was noted before, which is older and as true. At the end of the job note what was read
+        since the last time.
         """
         guard, now_s = self._guard, time.monotonic()
         if guard is None or guard.manifest is None or not self._has_started or guard.taken_by:

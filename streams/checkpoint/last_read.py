@@ -35,10 +35,8 @@ LastRead = dict[str, dict[int, ReadRecord]]
 
 
 def read_last(kafka: Mapping[str, str], offsets: Offsets, seconds: float = SECONDS) -> LastRead:
-    """Return the last record before the given offsets of each partition, as far as Kafka has it and answers.
-
-    Args:
-        seconds: until what has not come is left out.
+    """Return the last record before the given offsets of each partition, as far as Kafka has it and answers. What has
+    not come within `seconds` is left out.
     """
     last: LastRead = {}
     for back in _BACK:

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -33,14 +34,7 @@ _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Damage of a checkpoint.
-
-    Args:
-        path: the file or directory, relative to the checkpoint.
-        problem: the damage.
-        remedy: the instruction for the operator.
-        is_blocking: True if the job cannot go on correctly; False if it no longer needs the file.
-    """
+    """Damage of a checkpoint. The path is relative to the checkpoint; what blocks keeps the job from going on."""
 
     path: str
     problem: str
@@ -52,35 +46,25 @@ class Finding:
 
 
 class _Query(msgspec.Struct, frozen=True):
-    """The content of `metadata`."""
-
     id: str
 
 
 class _StoreInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A state store of the operator."""
-
     num_partitions: int
     state_schema_file_paths: tuple[str, ...] = ()
 
 
 class _OperatorMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """The last line of the operator's metadata."""
-
     state_store_info: tuple[_StoreInfo, ...] = ()
 
 
 class _SnapshotFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that a snapshot names."""
-
     size_bytes: int
     dfs_sst_file_name: str | None = None
     dfs_log_file_name: str | None = None
 
 
 class _Snapshot(msgspec.Struct, frozen=True, rename="camel"):
-    """The last line of a snapshot's metadata."""
-
     sst_files: tuple[_SnapshotFile, ...] = ()
     log_files: tuple[_SnapshotFile, ...] = ()
 
@@ -129,11 +113,7 @@ class LocalFolder:
 
 
 class CheckpointFiles(BatchLogs):
-    """The files of a checkpoint directory, read only.
-
-    Args:
-        directory: the checkpoint.
-    """
+    """The files of a checkpoint directory, read only."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(LocalFolder(directory))
@@ -159,10 +139,7 @@ class CheckpointFiles(BatchLogs):
 
     def files_of(self, batch: int) -> Iterator[Path]:
         """Yield the files that a checkpoint at the end of a committed batch needs, without those of checksums.
-
-        Raises:
-            DamagedFileError: a file that names others is damaged.
-            OSError: it cannot be read.
+        DamagedFileError: a file that names others is damaged. OSError: it cannot be read.
         """
         yield from (self.directory / name for name in ("metadata", f"offsets/{batch}", f"commits/{batch}"))
         state = self.directory / "state" / "0"
@@ -178,11 +155,7 @@ class CheckpointFiles(BatchLogs):
     # --- damage ------------------------------------------------------------------------------------------------------
 
     def check(self, *, thorough: bool) -> list[Finding]:
-        """Return the damage.
-
-        Args:
-            thorough: read every file; False: those that the next batch needs, and only the size of large ones.
-        """
+        """Return the damage. Unless `thorough`, only what the next batch needs is read, and of large files the size."""
         findings = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
         has_state = not any(
             finding.is_blocking for finding in findings
@@ -209,11 +182,6 @@ class CheckpointFiles(BatchLogs):
                 yield self._name(path), path
 
     def _check_others(self, known: Collection[str], *, has_state: bool) -> Iterator[Finding]:
-        """Yield the damage of files that no other check reads.
-
-        Args:
-            has_state: True: those of the state, too.
-        """
         for name, path in self._all_files():
             if name in known or (name.startswith("state/") and not has_state):
                 continue
@@ -233,16 +201,10 @@ class CheckpointFiles(BatchLogs):
 
     def _check_metadata(self) -> Iterator[Finding]:
         path = self.directory / "metadata"
-        if not self.has_begun:
-            return
-        problem = file_problem(path)
-        if not problem:
-            try:
-                decode_json(path.read_text(encoding="utf-8"), _Query)
-            except (DamagedFileError, UnicodeDecodeError, OSError) as error:
-                problem = str(error)
-        if problem:
-            yield Finding("metadata", problem)
+        if self.has_begun:
+            problem = self._problem("metadata", lambda: decode_json(path.read_text(encoding="utf-8"), _Query))
+            if problem:
+                yield Finding("metadata", problem)
 
     def _check_logs(self, *, thorough: bool) -> Iterator[Finding]:
         last = self.last_batch
@@ -273,7 +235,7 @@ class CheckpointFiles(BatchLogs):
     def _check_offsets(self, last: int, *, thorough: bool) -> Iterator[Finding]:
         for batch in self.batches:
             is_needed = batch >= last - 1
-            problem = self._problem(f"offsets/{batch}", self.read_offsets, batch) if is_needed or thorough else ""
+            problem = self._offsets_problem(batch) if is_needed or thorough else ""
             if problem and batch == last:
                 yield Finding(f"offsets/{batch}", problem, self._go_back(batch - 1) or _RESTORE)
             elif problem:
@@ -282,19 +244,24 @@ class CheckpointFiles(BatchLogs):
     def _check_commits(self, last: int, *, thorough: bool) -> Iterator[Finding]:
         for batch in self.commits:
             is_last = batch == self.commits[-1]
-            problem = self._problem(f"commits/{batch}", self._read_commit, batch) if is_last or thorough else ""
+            problem = ""
+            if is_last or thorough:
+                problem = self._problem(f"commits/{batch}", partial(self._read_commit, batch))
             if problem:
                 yield Finding(f"commits/{batch}", problem, *self._commit_consequence(batch, last, is_last=is_last))
 
-    def _problem(self, path: str, read: Callable[[int], Any], batch: int) -> str:
-        """Return the damage of a file of `offsets` or `commits`; empty for none."""
+    def _problem(self, path: str, read: Callable[[], Any]) -> str:
+        """Return the damage of a file, found by its checksums or as it is read; empty for none."""
         problem = file_problem(self.directory / path)
         if not problem:
             try:
-                read(batch)
-            except (DamagedFileError, OSError) as error:
+                read()
+            except (DamagedFileError, UnicodeDecodeError, OSError) as error:
                 problem = str(error)
         return problem
+
+    def _offsets_problem(self, batch: int) -> str:
+        return self._problem(f"offsets/{batch}", lambda: self.read_offsets(batch))
 
     def _read_commit(self, batch: int) -> None:
         lines = split_lines((self.directory / "commits" / str(batch)).read_bytes())
@@ -314,9 +281,7 @@ class CheckpointFiles(BatchLogs):
         """Return the remedy that goes back to the end of a batch; empty if its state or offsets are missing."""
         if batch < 1 or batch not in self.batches or batch - 1 not in self.batches:
             return ""
-        if self._problem(f"offsets/{batch}", self.read_offsets, batch):
-            return ""
-        if list(self._check_partitions(batch + 1, thorough=False)):
+        if self._offsets_problem(batch) or list(self._check_partitions(batch + 1, thorough=False)):
             return ""
         return (
             f"restore it from a copy, or go back to the end of batch {batch}: remove the files of offsets and commits "
@@ -358,17 +323,15 @@ class CheckpointFiles(BatchLogs):
         if not (self.directory / "state" / "0").is_dir():
             yield Finding("state/0", "is missing")
             return
-        problem = file_problem(self.directory / path)
-        if not problem:
-            try:
-                for file in self.read_operator().schema_files:
-                    if not file.is_file():
-                        problem = f"names {file}, which is not there: was the checkpoint moved?"
-            except (DamagedFileError, OSError) as error:
-                problem = str(error)
+        problem = self._problem(path, self._read_schema_files)
         if problem:
             remedy = f"move it back to where it was, or {_RELOCATE}" if "moved" in problem else _RESTORE
             yield Finding(path, problem, remedy)
+
+    def _read_schema_files(self) -> None:
+        for file in reversed(self.read_operator().schema_files):
+            if not file.is_file():
+                raise DamagedFileError(f"names {file}, which is not there: was the checkpoint moved?")
 
     def _count_partitions(self) -> int:
         """Return the number of state partitions; 0 if it is unknown."""
@@ -379,7 +342,6 @@ class CheckpointFiles(BatchLogs):
             return int(settings.get(PARTITIONS, 0))
 
     def _state_versions(self) -> Iterator[int]:
-        """Yield the version of each file of state."""
         for path in self.directory.glob("state/0/*/*"):
             match = _STATE_FILE.fullmatch(path.name)
             if match is not None:
@@ -413,7 +375,6 @@ class CheckpointFiles(BatchLogs):
                     yield Finding(self._name(path), problem, *_consequence(is_needed=False))
 
     def _check_snapshot(self, path: Path, *, thorough: bool) -> Iterator[Finding]:
-        """Yield the damage of a snapshot and of the files that it names."""
         problem = file_problem(path)
         if not problem:
             try:
@@ -487,7 +448,6 @@ def remove_numbered(folder: Path, number: int) -> None:
 
 
 def _consequence(*, is_needed: bool) -> tuple[str, bool]:
-    """Return `remedy` and `is_blocking` of a damaged file."""
     return (_RESTORE, True) if is_needed else ("nothing: the job does not need it any more", False)
 
 
@@ -497,7 +457,6 @@ def path_of(uri: str) -> Path:
 
 
 def _is_estate(name: str) -> bool:
-    """Return True for the name of an estate, which is its digest."""
     return re.fullmatch(r"estates/[0-9a-f]{64}", name) is not None
 
 

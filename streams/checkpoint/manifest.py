@@ -54,29 +54,18 @@ class EstateSince(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stretch(NamedTuple):
-    """Events to which one estate applied.
+    """Events to which one estate applied."""
 
-    Attributes:
-        begin: offset of the first record of each partition; of others it is their first one.
-        end: that of the first record behind it; None: it goes to the end of the topic.
-        digest: digest of the estate; "": the job did not keep it.
-        estate: the estate; None: it cannot be read.
-    """
-
-    begin: EventOffsets
-    end: EventOffsets | None
-    digest: str
-    estate: Estate | None
+    begin: EventOffsets  # first offset of each partition; of others it is their first one
+    end: EventOffsets | None  # first offset behind it; None: it goes to the end of the topic
+    digest: str  # of the estate; "": the job did not keep it
+    estate: Estate | None  # None: it cannot be read
 
 
 def note_estate(
     folder: Folder, estate: Estate, begin: EventOffsets, before: Sequence[EstateSince]
 ) -> tuple[EstateSince, ...]:
-    """Keep the estate of a job that starts, and return all that it has had.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Keep the estate of a job that starts, and return all that it has had. OSError: it cannot be written."""
     digest, data = save_estate(estate)
     name = f"{_ESTATES}/{digest}"
     if not folder.exists(name):
@@ -98,26 +87,22 @@ def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOff
     """Return the stretches of the events from some offsets on, in order, one at least.
 
     Where they begin at a change, the first stretch is the empty one before it: a store that has no event behind a
-    change is as the estate before left it.
-
-    Args:
-        begin: offsets between two batches; empty: from the beginning of the topic on.
+    change is as the estate before left it. Without `begin`, the offsets between two batches, they begin with the topic.
     """
     starts = [(own.digest, own.begin) for own in known]
     if not starts or starts[0][1]:
         starts.insert(0, ("", {}))  # a version that kept none
-    first = max(place for place, (_, own) in enumerate(starts) if place == 0 or _is_behind(begin, own))
+    first = max(
+        place
+        for place, (_, own) in enumerate(starts)
+        if place == 0 or any(offset > own.get(partition, 0) for partition, offset in begin.items())
+    )
     ends: list[EventOffsets | None] = [own for _, own in starts[first + 1 :]]
     begins = [begin, *(own for _, own in starts[first + 1 :])]
     return [
         Stretch(own, end, digest, _read_estate(folder, digest))
         for own, end, (digest, _) in zip(begins, [*ends, None], starts[first:], strict=True)
     ]
-
-
-def _is_behind(offsets: EventOffsets, change: EventOffsets) -> bool:
-    """Return True if there are records of a change before these offsets."""
-    return any(offset > change.get(partition, 0) for partition, offset in offsets.items())
 
 
 def _read_estate(folder: Folder, digest: str) -> Estate | None:
@@ -147,24 +132,10 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `mqtwin.json`: the job that a checkpoint belongs to, as of its last start.
-
-    Args:
-        mqtwin: version.
-        pyspark: version.
-        state_format: see `twin.stores.headers.STATE_FORMAT`.
-        prefix: prefix of the topics.
-        topics: the topics read -> Kafka's id, "" if unknown.
-        cluster: Kafka's id of the cluster; "" if unknown.
-        estate: digest of the estate.
-        stores: those of the estate, sorted.
-        kinds: kind by store, those of stores that the estate no longer describes among them; empty in 0.1.0.
-        partitions: partitions of the state.
-        written: wall-clock time, ISO 8601.
-        estates: those of the job in their order, this one among them; empty in 0.1.0.
-        skipped: places of records that were left out by --skip, TOPIC/PARTITION/OFFSET.
-        read: the last record that was read, by topic and partition, as of the last look; empty in 1.0.
-        format: version of this record.
+    """The content of `mqtwin.json`: the job that a checkpoint belongs to, as of its last start. Ids of the topics and
+    the cluster are Kafka's, "" if unknown; `estate` is a digest; `skipped` has the records that were left out by
+    --skip, TOPIC/PARTITION/OFFSET. `kinds` includes stores that the estate no longer describes. Release 0.1.0 wrote
+    neither `kinds` nor `estates`, 1.0 no `read`.
     """
 
     mqtwin: str
@@ -264,17 +235,9 @@ def running_job(directory: Path) -> Owner | None:
 
 
 class Guard(ABC):
-    """The exclusive use of a checkpoint by this process, until `release`.
+    """The exclusive use of a checkpoint by this process, until `release`."""
 
-    Args:
-        files: Spark's logs in it.
-
-    Attributes:
-        manifest: None if there is none.
-        taken_by: the job that has taken the checkpoint from this one; empty if none has.
-    """
-
-    taken_by = ""
+    taken_by = ""  # the job that has taken the checkpoint from this one; empty if none has
 
     def __init__(self, files: BatchLogs) -> None:
         self.files = files
@@ -294,7 +257,6 @@ class Guard(ABC):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Raise UsageError where the checkpoint cannot be written."""
         try:
             yield
         except OSError as error:
@@ -308,13 +270,8 @@ class Guard(ABC):
 
 
 class LocalGuard(Guard):
-    """The guard of a checkpoint in a directory of this machine; its lock is held as long as its process lives.
-
-    Args:
-        directory: the checkpoint; created if it is missing.
-
-    Raises:
-        UsageError: it cannot be created or written, or another job runs on it.
+    """The guard of a checkpoint in a directory of this machine; its lock is held as long as its process lives. The
+    directory is created if it is missing. UsageError: it cannot be created or written, or another job runs on it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -343,15 +300,7 @@ class LocalGuard(Guard):
 def check_belongs(
     location: str, manifest: Manifest | None, files: BatchLogs, topics: Topics, conf: Mapping[str, str]
 ) -> None:
-    """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark.
-
-    Args:
-        manifest: manifest of the checkpoint, if it has one.
-        files: Spark's files; the last offsets name the topics.
-
-    Raises:
-        UsageError: refused; the message has a remedy.
-    """
+    """Refuse a checkpoint with other topics, another format of state, or other frozen settings of Spark. UsageError."""
     check_readable(location, manifest)
     check_ended(location, files)
     newest = files.newest
@@ -429,11 +378,8 @@ def check_sound(location: str, files: CheckpointFiles) -> None:
 
 
 def log_changed_estate(manifest: Manifest | None, estate: Estate, before: Estate | None = None) -> None:
-    """Log the stores and queue managers that the checkpoint knows and the estate no longer describes.
-
-    Args:
-        manifest: manifest of the checkpoint, if it has one.
-        before: that of its last start; None: not known.
+    """Log the stores and queue managers that the checkpoint knows and the estate no longer describes. The estate of its
+    last start, `before`, may be unknown.
     """
     removed = sorted(set(manifest.stores) - set(estate.stores)) if manifest is not None else []
     if removed:

@@ -35,21 +35,13 @@ _SNAPSHOTS = ("", "snapshots/*/")
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """The differences between a checkpoint and its copy.
+    """The differences between a checkpoint and its copy."""
 
-    Attributes:
-        homes: URI of the folder, before and after.
-        topics: names of topics before -> after; those that stay are left out.
-        files: number of files that were rewritten.
-        has_forgotten: True if the copy knows neither the cluster nor the ids of the topics.
-        is_checked: True if the job can compare the last record that was read.
-    """
-
-    homes: tuple[str, str]
-    topics: Mapping[str, str]
-    files: int
-    has_forgotten: bool
-    is_checked: bool
+    homes: tuple[str, str]  # URI of the folder, before and after
+    topics: Mapping[str, str]  # names before -> after, of those that change
+    files: int  # number of files that were rewritten
+    has_forgotten: bool  # the copy knows neither the cluster nor the ids of the topics
+    is_checked: bool  # the job can compare the last record that was read
 
 
 def relocate(
@@ -61,23 +53,21 @@ def relocate(
     otlp_topic: str | None = None,
     other_cluster: bool = False,
 ) -> Relocation:
-    """Copy the checkpoint of a stopped job, and return what the copy has that the original has not.
+    """Copy the checkpoint of a stopped job, and return what the copy has that the original has not. Without `home` the
+    job will find the copy at the target, which must not exist yet; topics without a new name keep theirs. UsageError: a
+    job runs on it, it is damaged or of a format that is not read, or the copy cannot be written.
 
     Args:
-        target: folder of the copy; there is none yet.
-        home: path or URI where the job will find the copy; None: the target.
-        prefix: prefix of the topics from now on; None: as it is.
-        otlp_topic: topic of spans from now on; None: as it is.
         other_cluster: the topics are in another cluster, with the same records at the same offsets.
-
-    Raises:
-        UsageError: a job runs on it, it is damaged or of a format that is not read, or the copy cannot be written.
     """
     files, manifest = open_stopped(directory)
     location = str(directory)
     check_readable(location, manifest)
     check_ended(location, files)
-    _check_target(directory, target)
+    if os.path.lexists(target):
+        raise UsageError(f"--output {target} is there already; expected: a name that is free")
+    if target.resolve().is_relative_to(directory.resolve()):
+        raise UsageError(f"--output {target} is in the checkpoint itself; expected: a folder beside it")
     names = _renamed(files, manifest, prefix, otlp_topic)
     after = _uri(home) if home is not None else _uri(str(target))
     with _stopped(directory), _draft(target) as draft:
@@ -92,13 +82,6 @@ def relocate(
         _check_copy(location, draft, before, after)
     is_checked = manifest is not None and bool(manifest.read)
     return Relocation((before or after, after), names, count, has_forgotten, is_checked)
-
-
-def _check_target(directory: Path, target: Path) -> None:
-    if os.path.lexists(target):
-        raise UsageError(f"--output {target} is there already; expected: a name that is free")
-    if target.resolve().is_relative_to(directory.resolve()):
-        raise UsageError(f"--output {target} is in the checkpoint itself; expected: a folder beside it")
 
 
 def _renamed(
@@ -213,7 +196,8 @@ def _rewrite_offsets(draft: Path, names: Mapping[str, str]) -> int:
             offsets = msgspec.json.decode(last, type=dict[str, dict[str, int]])
         except UNREADABLE:
             return text
-        return f"{head}{line}{msgspec.json.encode(_with_names(offsets, names)).decode()}"
+        own = {names.get(topic, topic): partitions for topic, partitions in offsets.items()}
+        return f"{head}{line}{msgspec.json.encode(own).decode()}"
 
     paths = [*_all(draft, "offsets/[0-9]*"), *_all(draft, "sources/0/[0-9]*")]
     return sum(_rewrite(draft, path, renamed) for path in paths)
@@ -233,10 +217,6 @@ def _rewrite(draft: Path, path: Path, change: Callable[[str], str]) -> bool:
     if changed != text:
         LocalFolder(draft).write(str(path.relative_to(draft)), changed.encode())
     return changed != text
-
-
-def _with_names(by_topic: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
-    return {names.get(topic, topic): own for topic, own in by_topic.items()}
 
 
 def _manifest_of(manifest: Manifest, names: Mapping[str, str], prefix: str | None, *, other_cluster: bool) -> Manifest:
@@ -272,7 +252,6 @@ def _check_copy(location: str, draft: Path, before: str, after: str) -> None:
 
 
 def _uri(place: str) -> str:
-    """Return a path or URI as Hadoop writes it."""
     if urlparse(place).scheme:
         return place.rstrip("/")
     return f"file:{quote(str(Path(place).resolve()))}"

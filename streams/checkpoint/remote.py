@@ -72,14 +72,8 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class FileSystem:
-    """A directory in a file system of Hadoop. Its methods raise OSError with a message of one line.
-
-    Args:
-        location: the directory's URI.
-        session: session of Spark, whose settings the file system has.
-
-    Raises:
-        UsageError: the file system's classes are missing, or it does not answer in time.
+    """A directory in a file system of Hadoop. Its methods raise OSError with a message of one line. UsageError: the
+    file system's classes are missing, or it does not answer in time.
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:
@@ -197,14 +191,8 @@ def _call_within_patience(connect: Callable[[], Any], location: str, jvm: Any) -
 
 
 class RemoteGuard(Guard):
-    """The guard of a checkpoint in another file system: a lease, and the manifest.
-
-    Args:
-        location: the checkpoint's URI.
-        session: session of Spark.
-
-    Raises:
-        UsageError: it cannot be reached or written, its jars are missing, or another job runs on it.
+    """The guard of a checkpoint in another file system: a lease, and the manifest. UsageError: it cannot be reached or
+    written, its jars are missing, or another job runs on it.
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:

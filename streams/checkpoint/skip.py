@@ -52,14 +52,7 @@ def skip_record(
     directory: Path, place: Place, kafka: Mapping[str, str], topics: Topics, remember: Callable[[str], None]
 ) -> None:
     """Take the next step past a record; nothing is changed if the job has passed it, or has not come to it yet.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-        topics: topics of the job; the record becomes a dead letter.
-
-    Raises:
-        UsageError: the file of offsets is damaged.
-        MqtwinError: Kafka does not answer, or no longer has the record.
+    UsageError: the file of offsets is damaged. MqtwinError: Kafka does not answer, or no longer has the record.
     """
     files = CheckpointFiles(directory)
     last = files.last_batch

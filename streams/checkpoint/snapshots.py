@@ -33,17 +33,11 @@ _log = structlog.get_logger("mqtwin.stream")
 
 
 class Snapshot(NamedTuple):
-    """A snapshot.
+    """A snapshot."""
 
-    Attributes:
-        time: latest event time of all stores in it, microseconds since 1970.
-        batch: number of the batch.
-        directory: its folder, a checkpoint.
-    """
-
-    time: int
+    time: int  # latest event time of all stores in it, microseconds since 1970
     batch: int
-    directory: Path
+    directory: Path  # a checkpoint
 
     def offsets(self) -> Offsets:
         """Return the offset of the next record of each partition. DamagedFileError, OSError."""
@@ -61,15 +55,7 @@ def list_snapshots(checkpoint: Path) -> list[Snapshot]:
 
 
 class SnapshotWriter:
-    """The writer of a job's snapshots, one each time that the latest event time enters another period.
-
-    Args:
-        checkpoint: the checkpoint, on this machine.
-        hours: length of a period, hours of event time.
-
-    Attributes:
-        failures: number of snapshots that could not be written; the stream does not need them.
-    """
+    """The writer of snapshots, one each time that the latest event time enters another period of `hours`."""
 
     def __init__(self, checkpoint: Path, hours: float = HOURS) -> None:
         self._checkpoint = checkpoint
@@ -77,13 +63,11 @@ class SnapshotWriter:
         newest = list_snapshots(checkpoint)[-1:]
         self._time = newest[0].time if newest else 0
         self._last_period = self._time // self._period_us if newest else -1
-        self.failures = 0
+        self.failures = 0  # to write a snapshot; the stream does not need them
 
     def on_batch(self, batch: int, clock_us: int) -> None:
-        """Write a snapshot of a committed batch if it is due; a failure is logged and counted.
-
-        Args:
-            clock_us: latest event time of the stores with events in it, microseconds since 1970; 0: none is known.
+        """Write a snapshot of a committed batch if it is due; a failure is logged and counted. The clock is the latest
+        event time of the stores with events in it; 0: none is known.
         """
         self._time = max(self._time, clock_us)
         period = self._time // self._period_us
@@ -112,7 +96,6 @@ class SnapshotWriter:
         return self._checkpoint / FOLDER
 
     def _write(self, snapshot: Snapshot) -> int:
-        """Write a snapshot, which appears as a whole, and return the number of its files."""
         draft = self._folder / _DRAFT
         shutil.rmtree(draft, ignore_errors=True)
         count = 0
@@ -134,7 +117,6 @@ class SnapshotWriter:
 
 
 def _with_checksums(paths: Iterator[Path]) -> Iterator[Path]:
-    """Yield files, and after each that of its checksums where there is one."""
     for path in paths:
         yield path
         checksums = path.with_name(f".{path.name}.crc")

@@ -23,7 +23,7 @@ from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.feeds import Complaint, Event, Feed, Intake, Item, Page, PassedOver
+from twin.feeds import Complaint, Event, Feed, Intake, Page, PassedOver
 from twin.feeds.coverage import LiveCoverage
 from twin.feeds.importing import read_page, recorded, sort_key
 from twin.feeds.intake import MAX_EXAMPLES
@@ -38,13 +38,7 @@ _INTERVAL_S = 60.0  # between two dead letters of a code
 
 
 class EventWriter:
-    """Writer of events to the events topic, and of dead letters to theirs.
-
-    Args:
-        sender: to the events topic.
-        letters: to the dead letters.
-        estate: assigns events to stores.
-    """
+    """Writer of events to the events topic, and of dead letters to theirs."""
 
     def __init__(self, sender: Sender, letters: LetterSender, estate: Estate) -> None:
         self._sender = sender
@@ -71,14 +65,8 @@ class EventWriter:
 
 
 class ComplaintLetters:
-    """New complaints and unknown names of an intake as dead letters.
-
-    Args:
-        intake: intake of the feed.
-        source: name of the source, a topic or address.
-        send: takes the dead letters.
-        monotonic: clock, seconds.
-        on_later: called with each complaint that is sent and that the intake no longer keeps.
+    """New complaints and unknown names of an intake as dead letters. `on_later` is called with each complaint that is
+    sent and that the intake no longer keeps.
     """
 
     def __init__(
@@ -89,10 +77,7 @@ class ComplaintLetters:
         monotonic: Callable[[], float] = time.monotonic,
         on_later: Callable[[Complaint], None] = lambda _: None,
     ) -> None:
-        self._intake = intake
-        self._source = source
-        self._send = send
-        self._on_later = on_later
+        self._intake, self._source, self._send, self._on_later = intake, source, send, on_later
         self._monotonic = monotonic
         self._counts: Counter[str] = Counter(intake.counts)
         self._sent: Counter[str] = Counter()
@@ -100,15 +85,13 @@ class ComplaintLetters:
         self._names: set[tuple[str, str]] = set(intake.unknown)
 
     def send_new(self, page: Page | None = None) -> None:
-        """Send what has come up since the last call, one dead letter for each code and unknown name.
-
-        Args:
-            page: that it is about; None: it is about no page.
-        """
+        """Send what has come up since the last call, one dead letter for each code and unknown name."""
         if self._counts != self._intake.counts:
             for code, count in self._intake.counts.items():
                 if count > self._counts[code] and code not in _OF_OPTIONS and self._is_due(code):
-                    complaint = _with_number(self._intake.latest[code], count)
+                    complaint = self._intake.latest[code]
+                    if count > 1:
+                        complaint = replace(complaint, text=f"{complaint.text} ({count:,} such complaints so far)")
                     self._send(self._letter(complaint, page))
                     if count > MAX_EXAMPLES:
                         self._on_later(complaint)
@@ -150,27 +133,16 @@ class ComplaintLetters:
         )
 
 
-def _with_number(complaint: Complaint, count: int) -> Complaint:
-    """Return a complaint that says how many of its code there were so far, unless it is the first."""
-    return complaint if count == 1 else replace(complaint, text=f"{complaint.text} ({count:,} such complaints so far)")
-
-
 class Statistics:
-    """Scaling of spans by a recording of statistics, which is read again whenever it has been replaced.
-
-    Args:
-        path: the recording, as `mqtwin import smf` writes it; it may be missing at first.
-        estate: the estate.
-        known: coverage that an earlier process knew, see `LiveCoverage.known`.
-        say: called with what is learnt, and why a recording cannot be read.
+    """Scaling of spans by a recording of statistics, which is read again whenever it has been replaced. The recording
+    is written by `mqtwin import smf` and may be missing at first; `known` is the coverage of an earlier process.
     """
 
     def __init__(
         self, path: Path, estate: Estate, known: dict[str, tuple[int, int]], say: Callable[[str], None]
     ) -> None:
         self.coverage = LiveCoverage(estate, known)
-        self._path = path
-        self._say = say
+        self._path, self._say = path, say
         self._version: tuple[int, int] | None = None
 
     def scale(self, events: Iterable[Event]) -> Iterator[Event]:
@@ -208,18 +180,9 @@ def collect(
 ) -> None:
     """Collect until `stop` or the end of the source; then publish what is held back and save the position.
 
-    At a stop what is not whole yet is not given up: it is read again from the position.
-
-    Args:
-        source: source of pages.
-        position_file: keeps the position; None: the source has none.
-        statistics: scales spans by their coverage; None: events are taken as they are.
-        stop: polled several times per second.
-        on_events: called with the number of events published, after each of several pages.
-
-    Raises:
-        UsageError: the position cannot be read or saved.
-        MqtwinError: Kafka does not take the events.
+    At a stop what is not whole yet is not given up: it is read again from the position. Without `position_file` the
+    source has no position; without `statistics` spans are taken as they are. UsageError: the position cannot be read or
+    saved. MqtwinError: Kafka does not take the events.
     """
 
     def scaled(events: list[Event]) -> list[Event]:
@@ -289,14 +252,11 @@ def _events(
     for page in pages:
         try:
             items = read_page(feed, page, source.name)
-            events += intake.sift(items if page.before != NOT_BY_TIME else _without_events(items))
+            if page.before == NOT_BY_TIME:  # it is read again, and gave its events before the restart
+                items = (item for item in items if isinstance(item, Complaint | PassedOver))
+            events += intake.sift(items)
         except Exception as error:  # noqa: BLE001 -- a defect of a reader costs one page, not the collector
             intake.complain("reader-failed", page.name, f"{type(error).__name__}: {error}")
         letters.send_new(page)
         source.note_taken(page, feed)
     return sorted(events, key=sort_key)
-
-
-def _without_events(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield what a page that is read again holds, without the events, which it gave before the restart."""
-    return (item for item in items if isinstance(item, Complaint | PassedOver))

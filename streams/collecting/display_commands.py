@@ -25,15 +25,7 @@ _ALL = ("ALL",)
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A DISPLAY command.
-
-    Args:
-        qualifier: the kind of object.
-        is_generic: True if it takes a name.
-        parameters: further keywords and their values.
-        attributes: attributes to show.
-        is_text: True if the JSON form does not take it.
-    """
+    """A DISPLAY command."""
 
     qualifier: str
     is_generic: bool = True
@@ -42,12 +34,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     is_text: bool = False
 
     def words(self, pattern: str, scope: str = "") -> str:
-        """Return the command in words.
-
-        Args:
-            pattern: a name, or the beginning of names and `*`.
-            scope: for CMDSCOPE; "" without it.
-        """
+        """Return the command in words. pattern: a name, or the beginning of names and `*`; scope: "": no CMDSCOPE."""
         parameters = [*self.parameters, *([("CMDSCOPE", scope)] if scope else [])]
         name = f"({pattern})" if self.is_generic else ""
         words = [f"DISPLAY {self.qualifier}{name}", *(f"{word}({value})" for word, value in parameters)]

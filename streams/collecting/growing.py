@@ -32,16 +32,10 @@ _QUIET_READS = 5  # at the end of a file that was replaced, before it is left: i
 
 
 class GrowingSource(Source):
-    """Bytes that come one behind the other.
-
-    Args:
-        name: name of the position.
-        feed: reader of the pages, which knows where its lines or records end.
-    """
+    """Bytes that come one behind the other."""
 
     def __init__(self, name: str, feed: Feed) -> None:
-        self.name = name
-        self._feed = feed
+        self.name, self._feed = name, feed
         self._rest = b""  # without an end
         self._start = 0  # of the rest: the first byte that is in no page yet
         self._own = ""  # identity of the file
@@ -68,11 +62,9 @@ class GrowingSource(Source):
         return [page]
 
     def _time(self) -> int:
-        """Return the time of what has come, microseconds since 1970."""
         return time.time_ns() // 1000
 
     def _before(self) -> int:
-        """Return the `before` of a page that begins where the rest does."""
         return 0
 
     @override
@@ -106,23 +98,16 @@ class StandardInput(GrowingSource):
 
 
 class FollowedFile(GrowingSource):
-    """A file that grows.
+    """A file that grows. UsageError: there is no such file.
 
     Args:
-        path: the file.
-        feed: reader of the pages.
         position: where to begin. The rest of a file that was replaced since then is read if it is in the same folder,
             and those that came between. `marks` has of each file a digest of the bytes before what was not read.
-        complain: called with the code, place and text of a file that was replaced, or has become shorter.
-
-    Raises:
-        UsageError: there is no such file.
     """
 
     def __init__(self, path: Path, feed: Feed, position: Position, complain: Callable[[str, str, str], None]) -> None:
         super().__init__(str(path), feed)
-        self._path = path
-        self._complain = complain
+        self._path, self._complain = path, complain
         self._read_before = dict(position.read)  # by file: the first byte that no process before has read
         self._passed_before = position.passed
         self._read: dict[str, int] = {}  # by file that was left: its end
@@ -153,10 +138,8 @@ class FollowedFile(GrowingSource):
         self._tail = _bytes_before(self._file, start, _MARK_BYTES)
 
     def _begin_before(self, own: str, start: int, written: int) -> None:
-        """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it.
-
-        Args:
-            written: when it was last written, microseconds since 1970; 0: it is not known.
+        """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it. It
+        was written last at `written`, 0 if that is not known.
         """
         for path in self._path.absolute().parent.iterdir():
             if path.is_file() and _identity(path.stat()) == own:
@@ -173,11 +156,8 @@ class FollowedFile(GrowingSource):
             self._begin(0)
 
     def _check_mark(self, mark: str, read: int) -> None:
-        """Begin at the start of a file whose content is not that of the position: it was cut, or made again.
-
-        Args:
-            mark: digest of the bytes before `read`, as `_mark` returns it; "": the position has none.
-            read: number of bytes that were read.
+        """Begin at the start of a file whose content is not that of the position: it was cut, or made again. The mark
+        is that of the bytes before `read`, "" if the position has none.
         """
         size, _, _ = mark.partition(":")
         if not size.isdecimal() or os.fstat(self._file.fileno()).st_size < self._start:
@@ -246,7 +226,6 @@ class FollowedFile(GrowingSource):
         return b"", self._is_left()
 
     def _has_same_content(self, place: int) -> bool:
-        """Return True if the last bytes before a place are those that were read."""
         read = (self._tail + self._rest)[-_MARK_BYTES:]
         return read == _bytes_before(self._file, place, len(read))
 
@@ -318,7 +297,6 @@ def _identity(status: os.stat_result) -> str:
 
 
 def _bytes_before(file: IO[bytes], place: int, number: int) -> bytes:
-    """Return a number of bytes of a file before a place, or as many as there are."""
     first = max(0, place - number)
     return os.pread(file.fileno(), place - first, first)
 

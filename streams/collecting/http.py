@@ -59,12 +59,7 @@ _CERTIFICATES = {  # what is wrong with a certificate, by OpenSSL's code of X509
 
 
 class RequestError(Exception):
-    """A request that failed; the message is one line without secrets.
-
-    Args:
-        text: the message.
-        is_sent: False if the server cannot have seen the request.
-    """
+    """A request that failed; the message is a line without secrets. is_sent: False if no server can have seen it."""
 
     def __init__(self, text: str, *, is_sent: bool = True) -> None:
         super().__init__(text)
@@ -72,14 +67,8 @@ class RequestError(Exception):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer.
-
-    Args:
-        status: status code of HTTP, with its words in `reason`.
-        reason: see above.
-        headers: names in lower case, and values.
-        body: the bytes as they were sent, at most as many as requested, and no more than arrived in time.
-        problem: why the body is not whole; empty if it is.
+    """An answer. Names of headers are in lower case. The body has at most as many bytes as requested and what arrived
+    in time; `problem` says why it is not whole.
     """
 
     status: int
@@ -127,11 +116,8 @@ class _Network(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection of such a network."""
-
     def __init__(self, stream: httpcore.NetworkStream, network: _Network) -> None:
-        self._stream = stream
-        self._network = network
+        self._stream, self._network = stream, network
 
     @override
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -160,12 +146,7 @@ class _Stream(httpcore.NetworkStream):
 class Requester:
     """A client for one request at a time. It follows no redirects, which could lead to an address nobody checked.
 
-    A context manager.
-
-    Args:
-        deadline_s: seconds for the whole of a request, from connecting to the last byte of the answer.
-        context: certificates; None: those of the system.
-        has_proxies: use the proxies of the environment.
+    A context manager. `deadline_s` is for the whole of a request, from connecting to the last byte of the answer.
     """
 
     def __init__(self, deadline_s: float, *, context: ssl.SSLContext | None = None, has_proxies: bool = True) -> None:
@@ -178,13 +159,8 @@ class Requester:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], *, max_bytes: int, content: bytes | None = None
     ) -> Answer:
-        """Return the answer to a request.
-
-        Args:
-            max_bytes: maximum size of the answer's body; beyond it the connection is closed.
-
-        Raises:
-            RequestError: no status came in time; the message does not name the address.
+        """Return the answer to a request. Beyond `max_bytes` of body the connection is closed. RequestError: no status
+        came in time; the message does not name the address.
         """
         self._network.ends_s = time.monotonic() + self._deadline_s
         try:
@@ -210,7 +186,6 @@ class Requester:
             raise RequestError(self._text(error), is_sent=not isinstance(error, _BEFORE)) from None
 
     def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
-        """Return the connections through a proxy."""
         if proxy not in self._pools:
             own = None if proxy is None else httpx.URL(proxy)
             auth = (own.username, own.password) if own is not None and own.username else None
@@ -253,15 +228,9 @@ def _proxy_of(address: httpx.URL) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpClient:
-    """Requests to one server.
-
-    Args:
-        user: for basic authentication.
-        password_file: its first line is the password; read at each request, so that it can be changed.
-        token_file: its first line is a bearer token; likewise.
-        ca_file: certificates in PEM that sign the server's; None: those of the system.
-        client_cert: certificate of this client in PEM, with its chain.
-        client_key: its private key in PEM, not encrypted; None: it is in `client_cert`.
+    """Requests to one server. Files are in PEM; a secret is the first line of its file, read at each request, so that
+    it can be changed. Without `ca_file` the system's certificates count; a key without a file of its own is in
+    `client_cert`, not encrypted.
     """
 
     user: str | None = None
@@ -273,11 +242,7 @@ class HttpClient:
     _context: ssl.SSLContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Read the certificates.
-
-        Raises:
-            UsageError: options contradict each other, or a file cannot be read.
-        """
+        """Read the certificates. UsageError: options contradict each other, or a file cannot be read."""
         if (self.user is None) != (self.password_file is None):
             raise UsageError("--user and --password-file belong together; expected: both or none")
         if self.user is not None and self.token_file is not None:
@@ -300,11 +265,8 @@ class HttpClient:
         self.authorisation()
 
     def get(self, url: str, accept: str) -> tuple[bytes, str]:
-        """Return the body and content type of an answer.
-
-        Raises:
-            RequestError: no whole answer in time, a status other than 200, or more than MAX_BYTES.
-            UsageError: a file of secrets cannot be read.
+        """Return the body and content type of an answer. RequestError: no whole answer in time, a status other than
+        200, or more than MAX_BYTES. UsageError: a file of secrets cannot be read.
         """
         place = url.partition("?")[0]
         with self.requester(DEADLINE_S) as requester:
@@ -324,11 +286,7 @@ class HttpClient:
         return self.user is not None or self.token_file is not None
 
     def requester(self, deadline_s: float) -> Requester:
-        """Return a client for several requests with these certificates.
-
-        Args:
-            deadline_s: seconds for the whole of each.
-        """
+        """Return a client for several requests with these certificates. Each has `deadline_s`."""
         return Requester(deadline_s, context=self._context, has_proxies=False)
 
     def authorisation(self) -> dict[str, str]:
@@ -356,14 +314,9 @@ def bearer(path: Path) -> dict[str, str]:
 
 
 def check_url(text: str, login: str = "--user and --password-file", *, has_secret: bool = False) -> str:
-    """Return an address.
-
-    Args:
-        has_secret: a password or a token is sent there: by https, or within this machine.
-
-    Raises:
-        UsageError: it is neither http nor https, or has credentials, which a process list would show, or is http where
-            a secret would be sent in clear.
+    """Return an address. With `has_secret` a password or a token is sent there: by https, or within this machine.
+    UsageError: it is neither http nor https, or has credentials, which a process list would show, or is http where a
+    secret would be sent in clear.
     """
     try:
         parts = urlsplit(text)

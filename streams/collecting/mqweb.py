@@ -153,24 +153,14 @@ class _About(NamedTuple):
 
 
 class Mqweb:
-    """Rounds of commands to queue managers.
+    """Rounds of commands to queue managers. UsageError: a name is none of MQ, or the login has no user.
 
     Args:
-        urls: addresses of the servers, http or https, host and port; each may reach some of the queue managers.
         qmgrs: names of the queue managers to ask. Other members of their groups, by the estate, are asked through them.
-        client: certificates and login.
         estate: platforms and groups before the queue managers say so; None: nothing is known.
-        complain: called with the code, place and text of a failure, once until it changes.
-        queues: names of queues to ask for, such as `APP*`.
         gateway: gateway queue manager through which the server reaches the others; None: its own.
-        has_token: log in for a token instead of sending the password with each request.
-        max_per_minute: ceiling of requests in any minute; None: there is none.
         clock: time, microseconds since 1970.
-        sleep: waits for some seconds.
         say: called with what is worth a line and is no failure.
-
-    Raises:
-        UsageError: a name is none of MQ, or the login has no user.
     """
 
     def __init__(
@@ -191,8 +181,7 @@ class Mqweb:
     ) -> None:
         servers = dict.fromkeys(url.partition("/ibmmq")[0].rstrip("/") for url in urls)
         self.name = ",".join(servers)
-        self.clock = clock
-        self.sleep = sleep
+        self.clock, self.sleep = clock, sleep
         if not qmgrs:
             raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
         self._qmgrs = [check_name("--qmgr", qmgr) for qmgr in dict.fromkeys(qmgrs)]
@@ -203,8 +192,7 @@ class Mqweb:
         self._home: dict[str, str] = {}  # by queue manager: the server that has reached it last
         self._max_per_minute = max_per_minute
         self._asked_at: deque[int] = deque()  # times of the requests of the last minute, if there is a ceiling
-        self._complain = complain
-        self.say = say
+        self._complain, self.say = complain, say
         self._queues = check_pattern(queues)
         self._pauses: dict[_Key, _Pause] = {}
         self._busy: dict[str, int] = {}  # by queue manager: until when it may run a command that was not answered
@@ -366,7 +354,6 @@ class Mqweb:
         return -(-len(self._connections(members)) // _CONNECTION_ROUNDS)
 
     def _learn(self, own: _Round, qmgr: str) -> Iterator[None]:
-        """Ask a queue manager for its platform and group."""
         number = len(own.pages)
         yield from self._cover(own, QMGR, qmgr)
         fields = {word: value for page in own.pages[number:] for each in _objects(page) for word, value in each.items()}
@@ -378,7 +365,6 @@ class Mqweb:
                 self._complain("unknown-name", self.name, _unknown_text(qmgr, self._about[qmgr]))
 
     def _known(self) -> list[str]:
-        """Return the queue managers to ask whose platform is known, but for those that the estate lacks."""
         return [qmgr for qmgr in self._qmgrs if qmgr in self._about and qmgr not in self._unknown]
 
     def _groups(self) -> list[str]:
@@ -399,11 +385,7 @@ class Mqweb:
         return False
 
     def _ways(self, member: str, *, is_direct: bool) -> list[_Way]:
-        """Return the ways to ask a queue manager, best first: itself; if no server reaches it, others with CMDSCOPE.
-
-        Args:
-            is_direct: without those by CMDSCOPE.
-        """
+        """Return the ways to ask a queue manager, best first: itself; if no server reaches it, others with CMDSCOPE."""
         if member in self._qmgrs:
             direct = self._ways_to(member)
             ways = [way for way in direct if self._closed(way) is None]
@@ -422,7 +404,6 @@ class Mqweb:
         return [(url, qmgr) for url in sorted(self._sessions, key=lambda url: url != self._home.get(qmgr))]
 
     def _others(self, member: str) -> list[str]:
-        """Return other queue managers of its group, or if that is not known those that may be."""
         own = self._about.get(member)
         if own is None:
             return [
@@ -437,7 +418,6 @@ class Mqweb:
         return min(pauses, key=lambda pause: pause.is_elsewhere, default=None)
 
     def _keys(self, url: str, qmgr: str, member: str, words: str) -> _Keys:
-        """Return the keys of a request. Arguments as of `_cover`."""
         way = qmgr if len(self._sessions) == 1 else f"{qmgr} at {url}"
         name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
         return _Keys((), (url,), (qmgr,), (way,), (name,), (name, words))
@@ -566,10 +546,8 @@ class Mqweb:
         return self._note_failure(FailedRequestError("too-large", text), request, is_direct=True)
 
     def _note_failure(self, failure: FailedRequestError, request: _Request, *, is_direct: bool) -> bool:
-        """Wait after a failure and return True if there is another way; else complain of what is new.
-
-        Args:
-            is_direct: there are no ways by CMDSCOPE; where the server does not reach it, another member is asked.
+        """Wait after a failure and return True if there is another way; else complain of what is new. If all ways are
+        direct and the server does not reach it, another member is asked.
         """
         if failure.may_run and request.command.qualifier in _OF_QUEUES and request.pattern.endswith("*"):
             self._note_late(request.keys.command, request.cut, request.pattern)
@@ -606,10 +584,8 @@ class Mqweb:
         return [key for key in keys if key in self._pauses and self._pauses[key].is_elsewhere]
 
     def _pause(self, failure: FailedRequestError, keys: _Keys, *, is_vain: bool) -> _Key:
-        """Wait after a failure; return the key of what waits.
-
-        Args:
-            is_vain: no server reaches the member, and it has not answered by CMDSCOPE yet: probably it does not run.
+        """Wait after a failure; return the key of what waits. It is in vain if no server reaches the member and it has
+        not answered by CMDSCOPE yet: probably it does not run.
         """
         now = self.clock()
         if failure.may_run:  # it is the queue manager asked that runs the command, or waits for the member
@@ -636,7 +612,6 @@ class Mqweb:
             self.say(line)
 
     def _wait_s(self) -> float:
-        """Return the seconds until a request may be made under the ceiling."""
         if self._max_per_minute is None:
             return 0.0
         now = self.clock()
@@ -647,7 +622,6 @@ class Mqweb:
         return (self._asked_at[0] + _MINUTE_US - now) / 1e6
 
     def _pace(self) -> None:
-        """Wait until a request may be made, and count it."""
         while (wait_s := self._wait_s()) > 0:
             self.sleep(min(wait_s, _READ_SECONDS))
         if self._max_per_minute is not None:
@@ -666,11 +640,8 @@ class Mqweb:
 
 class MqwebSource(Source):
     """Rounds each `interval_s` seconds, after definitions at the start and once an hour. A missed round is skipped.
-
-    Args:
-        mqweb: the client.
-        interval_s: seconds between the starts of two rounds; None: by the size of the site.
-        position: that of an earlier process, of which it takes who may be busy; what was missed is not asked for.
+    Without `interval_s` it follows from the size of the site. Of an earlier position it takes who may be busy; what was
+    missed is not asked for.
     """
 
     is_asked = True
@@ -719,7 +690,6 @@ class MqwebSource(Source):
             self._mqweb.say(f"{what}: {as_count(requests, 'request')}, {size:,} bytes of answers; {expected}")
 
     def _next_round(self) -> Generator[None, None, list[Page]] | None:
-        """Return the round that is due; None after a wait."""
         now = self._mqweb.clock()
         wait_s = NEW_QUEUES_S if self._wants_definitions else DEFINITIONS_S
         if self._defined is None or not 0 <= now - self._defined < wait_s * 1e6:
@@ -754,7 +724,6 @@ class MqwebSource(Source):
 
 
 def _result(steps: Generator[None, None, list[Page]]) -> list[Page]:
-    """Return what a generator returns at its end."""
     while True:
         try:
             next(steps)
@@ -764,13 +733,11 @@ def _result(steps: Generator[None, None, list[Page]]) -> list[Page]:
 
 
 def _objects(page: Page) -> Iterator[dict[str, str]]:
-    """Yield the objects of an answer, values by keyword."""
     body = decode_answer(bytes(page.data))
     yield from (AnswerBody() if body is None else body).objects()
 
 
 def _unknown_text(qmgr: str, about: _About) -> str:
-    """Return the complaint about a queue manager that the estate lacks, with its line there."""
     line = f"{qmgr} in the queue_managers of [queue_sharing_group.{about.group}]"
     if not about.group:
         line = f'[queue_manager."{qmgr}"]' + (f' platform = "{DISTRIBUTED}"' if about.platform == DISTRIBUTED else "")

@@ -36,10 +36,6 @@ class FailedRequestError(Exception):
     """A request without a usable answer; the message is one line without times and secrets.
 
     Args:
-        code: code of the complaint.
-        text: failure, and what was expected.
-        reach: whose requests will probably fail, too.
-        wait_s: seconds without such requests, at least.
         may_run: True if the queue manager may still run the command.
         is_elsewhere: True if the queue manager may be reached in another way: this server does not reach it.
     """
@@ -55,11 +51,7 @@ class FailedRequestError(Exception):
         is_elsewhere: bool = False,
     ) -> None:
         super().__init__(text)
-        self.code = code
-        self.reach = reach
-        self.wait_s = wait_s
-        self.may_run = may_run
-        self.is_elsewhere = is_elsewhere
+        self.code, self.reach, self.wait_s, self.may_run, self.is_elsewhere = code, reach, wait_s, may_run, is_elsewhere
 
 
 class TooLargeError(Exception):
@@ -67,18 +59,9 @@ class TooLargeError(Exception):
 
 
 class MqwebSession:
-    """Session with a server. Nothing is sent between `open` and a request.
-
-    Args:
-        url: address of the server, without the part of the interface.
-        client: certificates and login.
-        gateway: gateway queue manager through which the server reaches the others; None: its own.
-        has_token: log in for a token instead of sending the password with each request.
-        clock: time, microseconds since 1970.
-        pace: called before each request; returns when it may be made.
-
-    Raises:
-        UsageError: a login by token without user, or the gateway is no name.
+    """Session with a server. Nothing is sent between `open` and a request. `pace` is called before each request and
+    returns when it may be made; without `gateway` the server takes its own. UsageError: a login by token without user,
+    or the gateway is no name.
     """
 
     def __init__(
@@ -94,11 +77,7 @@ class MqwebSession:
         if has_token and client.user is None:
             raise UsageError("--token-login needs a user; expected: --user and --password-file")
         self.request_count = 0
-        self._url = url
-        self._client = client
-        self._has_token = has_token
-        self._clock = clock
-        self._pace = pace
+        self._url, self._client, self._has_token, self._clock, self._pace = url, client, has_token, clock, pace
         self._headers = {
             "Content-Type": "application/json;charset=utf-8",
             "Accept": "application/json",
@@ -122,10 +101,7 @@ class MqwebSession:
 
     def post(self, requester: Requester, qmgr: str, content: bytes) -> tuple[str, Answer]:
         """Return address and answer to a command, of status 200 or 400, by the newest version that there is.
-
-        Raises:
-            FailedRequestError: no answer, or another status.
-            TooLargeError: the answer is too large.
+        FailedRequestError: no answer, or another status. TooLargeError: the answer is too large.
         """
         url, answer = self._of_newest(requester, f"admin/action/qmgr/{_encoded(qmgr)}/mqsc", content)
         if len(answer.body) >= MAX_ANSWER_BYTES or answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
@@ -149,7 +125,6 @@ class MqwebSession:
         return answers[0]
 
     def _check_status(self, answer: Answer) -> None:
-        """Raise FailedRequestError unless the status is 200 or 400."""
         status, reason = answer.status, reason_of(answer)
         if status in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
             return
@@ -254,7 +229,6 @@ def check_name(option: str, name: str) -> str:
 
 
 def _encoded(qmgr: str) -> str:
-    """Return the name of a queue manager in an address."""
     return qmgr.replace("%", "%25").replace("/", "%2F").replace(".", "%2E")
 
 

@@ -49,11 +49,7 @@ class Position(msgspec.Struct, kw_only=True):
 
 
 def load_position(path: Path, source: str) -> Position:
-    """Return the position in a file, or that of a new source if there is no file.
-
-    Raises:
-        UsageError: the file cannot be read, or belongs to another source.
-    """
+    """Return the position in a file; without one a new one. UsageError: it is not readable, or of another source."""
     try:
         position = msgspec.json.decode(path.read_bytes(), type=Position)
     except FileNotFoundError:
@@ -66,12 +62,7 @@ def load_position(path: Path, source: str) -> Position:
 
 
 def save_position(path: Path, position: Position) -> None:
-    """Replace the file.
-
-    Raises:
-        UsageError: it cannot be written.
-        MqtwinError: the disk is full, or the like, which may pass.
-    """
+    """Replace the file. UsageError: it cannot be written. MqtwinError: the disk is full or the like, which may pass."""
     try:
         replace_file(path, msgspec.json.encode(position) + b"\n")
     except OSError as error:
@@ -85,10 +76,8 @@ def save_position(path: Path, position: Position) -> None:
 def locked_position(path: Path | None) -> Iterator[None]:
     """Lock a position file, so that no second collector publishes the same again. None: there is none.
 
-    The lock is on a file beside it, which stays: the position file itself is replaced again and again.
-
-    Raises:
-        UsageError: another process holds the lock, or the file beside it cannot be written.
+    The lock is on a file beside it, which stays: the position file itself is replaced again and again. UsageError:
+    another process holds the lock, or the file beside it cannot be written.
     """
     if path is None:
         yield
@@ -152,16 +141,7 @@ class Source(ABC):
 
 
 class HttpSource(Source):
-    """Answers of a server to a request each `interval_s` seconds. After one without an answer the next is made then.
-
-    Args:
-        name: name of its position.
-        client: for the requests.
-        requests: returns the next requests, see `twin.feeds.protocol.Server`.
-        interval_s: seconds.
-        position: where to begin.
-        complain: called with the code, place and text of a failure.
-    """
+    """Answers of a server to a request each `interval_s` seconds. After one without an answer the next is made then."""
 
     is_asked = True
 
@@ -174,10 +154,7 @@ class HttpSource(Source):
         position: Position,
         complain: Callable[[str, str, str], None],
     ) -> None:
-        self.name = name
-        self._client = client
-        self._requests = requests
-        self._interval_s = interval_s
+        self.name, self._client, self._requests, self._interval_s = name, client, requests, interval_s
         self._complain = complain
         self._asked = position.time
         self._next_s = 0.0

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
 from typing_extensions import override
 
 from streams.collecting.sources import HeldPages, Position, Source
@@ -23,17 +23,8 @@ _SETTINGS = {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "queued.
 
 
 class TopicSource(Source):
-    """Records of a Kafka topic of someone else, from a position on.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topic: its name.
-        position: where to begin; partitions that it lacks are read from their beginning.
-        complain: called with the code, place and text of records that are gone before they were read.
-        from_end: read partitions that it lacks from their end.
-
-    Raises:
-        MqtwinError: no Kafka answers, or there is no such topic.
+    """Records of a Kafka topic of someone else, from a position on. Partitions that the position lacks are read from
+    their beginning. MqtwinError: no Kafka answers, or there is no such topic.
     """
 
     def __init__(
@@ -42,8 +33,6 @@ class TopicSource(Source):
         topic: str,
         position: Position,
         complain: Callable[[str, str, str], None] = lambda _code, _place, _text: None,
-        *,
-        from_end: bool = False,
     ) -> None:
         self.name = topic
         self._complain = complain
@@ -58,8 +47,7 @@ class TopicSource(Source):
             text = f"the topic was made again (id {self._topic_id}, before {position.topic_id}); what it held before"
             complain("lost", topic, f"{text} and was not read is lost, and it is read from its beginning")
             position = Position(source=topic)
-        start = OFFSET_END if from_end else OFFSET_BEGINNING
-        begins = {number: self._begin_of(number, position, start) for number in numbers}
+        begins = {number: self._begin_of(number, position) for number in numbers}
         self._next = {number: begin for number, begin in begins.items() if begin >= 0}
         self._consumer.assign([TopicPartition(topic, number, begin) for number, begin in begins.items()])
         self._read_before = dict(position.read)
@@ -68,11 +56,11 @@ class TopicSource(Source):
         self._held: dict[str, HeldPages[int]] = {}  # by partition; places are offsets
         self._places: deque[tuple[str, int]] = deque()  # of the pages returned, not yet taken
 
-    def _begin_of(self, number: int, position: Position, start: int) -> int:
+    def _begin_of(self, number: int, position: Position) -> int:
         """Return the first offset to read of a partition; complain about records that are gone."""
         begin = position.offsets.get(str(number))
         if begin is None:
-            return start
+            return OFFSET_BEGINNING
         low, high = offset_range(self._consumer, self.name, number)
         if begin > high:
             text = f"it ends at offset {high:,}, {begin:,} records were read; expected: the topic of the position"
@@ -83,7 +71,6 @@ class TopicSource(Source):
         return max(begin, low)
 
     def _note_lost(self, number: int, expected: int, low: int) -> None:
-        """Complain where a partition begins behind the next record to read."""
         if low > expected:
             text = (
                 f"{low - expected:,} records, offsets {expected:,} to {low - 1:,}, were removed before they were read"

@@ -69,11 +69,7 @@ def _ignore_sigterm_after(inner: Callable[[], None]) -> Callable[[], None]:
 
 
 def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: Mapping[str, str]) -> JavaGateway:
-    """Start Spark's JVM and log its output.
-
-    Raises:
-        MqtwinError: it ended before it answered; the message has its last line.
-    """
+    """Start Spark's JVM and log its output. MqtwinError: it ended before it answered; the message has its last line."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
@@ -89,7 +85,8 @@ def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: M
         os.close(writing)
         writing = -1
         reader.join(DEATH_SECONDS)
-        why = last_words(last) or "it printed nothing"
+        telling = [line for line in last if not _EMPTY.match(line)]  # the last line that says why
+        why = (telling or list(last) or [""])[-1].strip() or "it printed nothing"
         raise MqtwinError(f"Spark's Java ended before it answered: {why}; {DOCTOR}") from error
     finally:
         if writing >= 0:
@@ -178,25 +175,14 @@ class _ToLog(logging.Handler):
         log.log(level, record.getMessage())
 
 
-def log_lines(lines: TextIO, last: deque[str] | None = None) -> None:
+def log_lines(lines: TextIO, last: deque[str]) -> None:
     """Log each line until the JVM, and every process that inherited its output, has ended."""
     log = structlog.get_logger("mqtwin.java")
     with lines:
         for line in lines:
             text = line.rstrip()
             if text:
-                if last is not None:
-                    last.append(text)
+                last.append(text)
+                words = text.split(maxsplit=4)[:4]  # among them is the level of log4j
                 with suppress(OSError):  # nobody reads the log any more: Java must not wait for a reader
-                    getattr(log, parse_level(text))(text)
-
-
-def last_words(last: deque[str]) -> str:
-    """Return the last line of a JVM that has ended which says why; empty if it has printed nothing."""
-    telling = [line for line in last if not _EMPTY.match(line)]
-    return (telling or list(last) or [""])[-1].strip()
-
-
-def parse_level(line: str) -> str:
-    """Return the level to log a line of the JVM at: the level of log4j among its first words, else debug."""
-    return next((_LEVELS[word] for word in line.split(maxsplit=4)[:4] if word in _LEVELS), "debug")
+                    getattr(log, next((_LEVELS[word] for word in words if word in _LEVELS), "debug"))(text)

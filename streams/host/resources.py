@@ -43,15 +43,7 @@ RESOURCE_FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class LimitedResource:
-    """A figure and its limit.
-
-    Args:
-        kind: descriptors, mappings or memory.
-        used: name of the figure in `Resources.figures`.
-        limit: name of the limit's figure there.
-        noun: the resource as named after two numbers.
-        remedy: action for the operator when it runs out.
-    """
+    """A figure and its limit. `used` and `limit` are names in `Resources.figures`; the noun follows two numbers."""
 
     kind: str
     used: str
@@ -98,12 +90,7 @@ def max_kept_twins() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _MemoryGroup:
-    """A control group with a memory limit.
-
-    Args:
-        limit: bytes.
-        usage: file with the bytes in use.
-    """
+    """A control group with a memory limit. Limit in bytes; the file has the bytes in use."""
 
     limit: int
     usage: Path
@@ -166,11 +153,7 @@ def _read_number(path: Path) -> int | None:
 
 
 def count_open_files(pid: int) -> int:
-    """Return the number of open descriptors of a process.
-
-    Raises:
-        psutil.Error: the process has ended.
-    """
+    """Return the number of open descriptors of a process. psutil.Error: the process has ended."""
     with contextlib.suppress(OSError):
         count = os.stat(f"/proc/{pid}/fd").st_size  # noqa: PTH116 -- the count itself since Linux 6.2, before that 0
         if count:
@@ -190,9 +173,6 @@ class Resources:
     """Resource use of Spark's JVM and of the Python workers that it has started on this machine.
 
     On a cluster the JVM is that of the driver; executors are not measured.
-
-    Args:
-        jvm: process id of the JVM.
     """
 
     def __init__(self, jvm: int) -> None:

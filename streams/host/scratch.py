@@ -29,15 +29,12 @@ class ScratchDirectory:
     """A directory of this process, locked until `remove` or the end of the process."""
 
     def __init__(self, path: Path, lock: int) -> None:
-        self.path = path
-        self._lock = lock
+        self.path, self._lock = path, lock
 
     @classmethod
     def claim(cls, base: Path) -> ScratchDirectory:
-        """Create and lock a directory below `base`, and remove those of jobs that have ended.
-
-        Raises:
-            OSError: it cannot be created, or the user's directory in `base` belongs to another user.
+        """Create and lock a directory below `base`, and remove those of jobs that have ended. OSError: it cannot be
+        created, or the user's directory in `base` belongs to another user.
         """
         root = _user_directory(base)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,11 +89,7 @@ def _remove_abandoned(root: Path) -> None:
 
 
 def _lock(directory: Path, *, wait: bool) -> int:
-    """Lock a directory and return the descriptor that holds the lock.
-
-    Raises:
-        BlockingIOError: another process holds the lock, and `wait` is False.
-    """
+    """Lock a directory and return the descriptor that holds the lock. BlockingIOError: another process has it."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from types import FrameType
 
@@ -105,6 +105,13 @@ def raise_on_stop() -> Iterator[None]:
         raise StopRequestedError
 
     with _handlers(stop):
+        yield
+
+
+@contextmanager
+def until_stopped() -> Iterator[None]:
+    """Run the block to its end, or to the first stop signal, which is as usual an end."""
+    with suppress(StopRequestedError), raise_on_stop():
         yield
 
 

@@ -83,20 +83,14 @@ def _silent_logger() -> logging.Logger:
     return logger
 
 
-def prepare_topics(
-    topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS, replication: int = -1
-) -> Limits:
-    """Create missing topics, but for that of a collector, and return the limits of all.
+def prepare_topics(topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS) -> Limits:
+    """Create missing topics, but for that of a collector, and return the limits of all. UsageError: a right is missing,
+    or the topic of a collector; the message names it. MqtwinError: no broker answers, or it refuses; the message has a
+    remedy.
 
     Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
         partitions: partitions of a new events topic; other topics have one. More partitions than stores are of no
             use, and adding partitions later moves stores to other partitions, which breaks their order.
-        replication: replication of new topics; -1 is the broker's default.
-
-    Raises:
-        UsageError: a right is missing, or the topic of a collector; the message names it.
-        MqtwinError: no broker answers, or it refuses; the message has a remedy.
     """
     admin = admin_client(kafka)
     existing = existing_topics(admin, kafka, topics.rights)
@@ -105,8 +99,8 @@ def prepare_topics(
         raise UsageError(
             f"there is no topic {topics.otlp}; expected: the topic that the collector writes, --otlp-topic"
         )
-    _create(admin, missing, topics, partitions, replication)
-    _create_notes(admin, topics, kafka, replication)
+    _create(admin, missing, topics, partitions)
+    _create_notes(admin, topics, kafka)
     for name in topics.read:
         settings = _topic_settings(admin, name)
         _warn_of_any_time(name, settings)
@@ -115,7 +109,7 @@ def prepare_topics(
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 
 
-def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], replication: int) -> None:
+def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str]) -> None:
     """Create the topic of notes where it is missing. A job that may not create it continues: it can do without."""
     name = topics.notes
     try:
@@ -124,22 +118,15 @@ def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], 
     except UsageError:
         pass  # not to be seen; it may be created all the same
     try:
-        _create(admin, [name], topics, 1, replication)
+        _create(admin, [name], topics, 1)
     except UsageError as error:
         _log.warning("no topic of notes", topic=name, effect="nobody can acknowledge an alert", remedy=str(error))
 
 
 def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
-    """Return the largest record that a topic takes, in bytes, for a producer.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-        create: create it if it is missing.
-
-    Raises:
-        UsageError: the topic is missing and `create` is False, the user may not write there, or it is compacted and has
-            events.
-        MqtwinError: no broker answers, or it refuses.
+    """Return the largest record that a topic takes, in bytes, for a producer. UsageError: the topic is missing and
+    `create` is False, the user may not write there, or it is compacted and has events. MqtwinError: no broker answers,
+    or it refuses.
     """
     admin = admin_client(kafka)
     if not existing_topics(admin, kafka, {name: (WRITE,)}):
@@ -148,31 +135,20 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
                 f"topic {name} does not exist; expected: the --topic-prefix of a running `mqtwin stream`, "
                 "which creates it, or --create-topics"
             )
-        _create(admin, [name], topics, EVENT_PARTITIONS, -1)
+        _create(admin, [name], topics, EVENT_PARTITIONS)
     if name == topics.events:
         check_event_log(name, _topic_settings(admin, name))
     return max_message_bytes(admin, [name])[name]
 
 
 def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Return ``max.message.bytes`` by topic; Kafka's default if the user may not read it.
-
-    Raises:
-        MqtwinError: a topic does not exist, or no broker answers.
-    """
+    """Return ``max.message.bytes`` by topic; Kafka's default if it may not be read. MqtwinError: no answer."""
     default = BROKER_DEFAULT_MAX_MESSAGE_BYTES
     return {name: int(_topic_settings(admin, name).get("max.message.bytes", default)) for name in names}
 
 
 def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the topics that do not exist.
-
-    Args:
-        required: topic -> operations that the user needs there, as `Topics.rights`.
-
-    Raises:
-        MqtwinError: no broker answers, or a right is missing.
-    """
+    """Return the topics that do not exist, of those of `Topics.rights`. MqtwinError: no answer, or a lacking right."""
     existing = existing_topics(admin_client(kafka), kafka, required)
     return [name for name in required if name not in existing]
 
@@ -209,11 +185,7 @@ def list_offsets(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     seconds: float = TIMEOUT_SECONDS,
 ) -> dict[tuple[str, int], int]:
-    """Return an offset of each partition, by topic and number.
-
-    Raises:
-        KafkaException: no broker answers, it refuses, or a partition has no leader.
-    """
+    """Return an offset of each partition, by topic and number. KafkaException: no answer, or no leader."""
     asked = {TopicPartition(topic, number): offset for topic, numbers in partitions.items() for number in numbers}
     futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=seconds) if asked else {}
     return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
@@ -223,9 +195,7 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
     """Return the offset of the next record of each partition of a topic.
 
     A partition that was made a moment ago, or whose leader is changing, is tried again for ``VISIBLE_SECONDS``.
-
-    Raises:
-        MqtwinError: no broker answers, or a partition has no leader.
+    MqtwinError: no broker answers, or a partition has no leader.
     """
     partitions = {name: partitions_of(kafka, name)}
     try:  # with a new client each time: one that knows no leader may go on knowing none
@@ -248,13 +218,9 @@ def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
 
 
 def check_event_log(name: str, settings: Mapping[str, str]) -> None:
-    """Check that a topic keeps each event until the job has read it; log a retention that may be too short.
-
-    Args:
-        settings: its settings; none if the user may not read them.
-
-    Raises:
-        UsageError: it is compacted: of the events of a store only the last would stay.
+    """Check that a topic keeps each event until the job has read it; log a retention that may be too short. There are
+    no settings if the user may not read them. UsageError: it is compacted: of the events of a store only the last would
+    stay.
     """
     alter = f"kafka-configs.sh --alter --topic {name} --add-config"
     if "compact" in settings.get(_POLICY, ""):
@@ -301,7 +267,7 @@ def _topic_settings(admin: AdminClient, name: str) -> dict[str, str]:
     return {}
 
 
-def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int, replication: int) -> None:
+def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int) -> None:
     if not names:
         return
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
@@ -309,7 +275,7 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     settings |= {name: {_POLICY: "compact"} for name in (topics.state, topics.alerts)}
     settings |= {name: {_POLICY: "delete", "retention.ms": str(NOTES_KEPT_MS)} for name in (topics.notes, topics.acts)}
     new_topics = [
-        NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
+        NewTopic(name, partitions if name == topics.events else 1, -1, config=bounded | settings.get(name, {}))
         for name in names
     ]
     for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():
@@ -334,11 +300,8 @@ def missing_right(operation: str, topic: str) -> UsageError:
 
 
 def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the topics among those required that exist, once the user's rights on them are checked.
-
-    Raises:
-        UsageError: a right is missing.
-        MqtwinError: no broker answers.
+    """Return the topics among those required that exist, once the user's rights on them are checked. UsageError: a
+    right is missing. MqtwinError: no broker answers.
     """
     existing = set()
     try:
@@ -354,10 +317,8 @@ def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapp
 
 
 def lacking_rights(admin: AdminClient, required: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...] | None]:
-    """Return the operations that the user lacks, by topic; None: there is no such topic. KafkaException.
-
-    Args:
-        required: topic -> operations that the user needs there, as `Topics.rights`.
+    """Return the operations that the user lacks, by topic; None: there is no such topic. KafkaException. The required
+    operations are those of `Topics.rights`.
     """
     lacking: dict[str, tuple[str, ...] | None] = {}
     futures = admin.describe_topics(

@@ -57,14 +57,7 @@ class LastError:
 
 
 def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Producer:
-    """Return a producer with default settings, which those of the user override.
-
-    Args:
-        kafka: client settings of the user, `bootstrap.servers` among them.
-
-    Raises:
-        UsageError: librdkafka refuses a setting.
-    """
+    """Return a producer with default settings, which the user's override. UsageError: librdkafka refuses a setting."""
     producer: Producer = _new_client(Producer, kafka, defaults, last_error)
     return producer
 
@@ -78,14 +71,8 @@ def deliver(
     headers: Mapping[str, bytes] | None = None,
     seconds: float = CONNECT_SECONDS,
 ) -> None:
-    """Produce a few records, and return once they are delivered.
-
-    Args:
-        kafka: client settings of the user, `bootstrap.servers` among them.
-
-    Raises:
-        UsageError: librdkafka refuses a setting.
-        MqtwinError: a record was not delivered; the message has the reason.
+    """Produce a few records, and return once they are delivered. UsageError: librdkafka refuses a setting. MqtwinError:
+    a record was not delivered; the message has the reason.
     """
     last_error, failures = LastError(), list[str]()
 
@@ -129,14 +116,8 @@ def _new_client(client_class: Any, kafka: Mapping[str, str], defaults: Mapping[s
 def fetch_metadata(
     client: Producer | Consumer, kafka: Mapping[str, str], last_error: LastError, topic: str | None = None
 ) -> Any:
-    """Return the metadata of one topic, or of all topics.
-
-    Args:
-        client: a producer or consumer; a broker may create the topic that a producer asks for.
-        topic: name of the topic; None: all topics.
-
-    Raises:
-        MqtwinError: no broker answers; the message has the reason.
+    """Return the metadata of one topic, or of all topics. A broker may create the topic that a producer asks for.
+    MqtwinError: no broker answers; the message has the reason.
     """
     try:
         arguments = {} if topic is None else {"topic": topic}
@@ -147,11 +128,8 @@ def fetch_metadata(
 
 
 def partitions_of(consumer: Consumer, topic: str, kafka: Mapping[str, str], last_error: LastError) -> list[int]:
-    """Return the partition numbers of a topic, sorted; none if there is no such topic.
-
-    Raises:
-        UsageError: the user may not read the topic.
-        MqtwinError: no broker answers.
+    """Return the partition numbers of a topic, sorted; none if there is no such topic. UsageError: the user may not
+    read the topic. MqtwinError: no broker answers.
     """
     metadata = fetch_metadata(consumer, kafka, last_error, topic).topics[topic]
     if metadata.error is not None:
@@ -166,10 +144,7 @@ def offset_range(consumer: Consumer, topic: str, number: int) -> tuple[int, int]
     """Return the offset of the first record of a partition, and the one after its last record.
 
     A partition that was made a moment ago, or whose leader is changing, is tried again for ``CONNECT_SECONDS``.
-
-    Raises:
-        UsageError: the user may not read the topic.
-        MqtwinError: any other error of the broker.
+    UsageError: the user may not read the topic. MqtwinError: any other error of the broker.
     """
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
@@ -198,11 +173,8 @@ def is_end(message: Message) -> bool:
 
 
 def check(error: KafkaError | None, topic: str) -> bool:
-    """Return True if there is no error, False for one that a consumer recovers from by itself.
-
-    Raises:
-        UsageError: the user may not read the topic.
-        MqtwinError: any other error.
+    """Return True if there is no error, False for one that a consumer recovers from by itself. UsageError: the user may
+    not read the topic. MqtwinError: any other error.
     """
     if error is None:
         return True

@@ -27,17 +27,8 @@ class Header(TypedDict):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
-    """An event that cannot be used, in the form of docs/events.md#dead-letters.
-
-    Args:
-        reason: code of the reason.
-        detail: the problem in words.
-        topic: topic of the record.
-        partition: partition of the record.
-        offset: offset of the record.
-        index: index of the event within the record.
-        value: its bytes, cut to the limit of the topic.
-        length: bytes of the uncut value.
+    """An event that cannot be used, in the form of docs/events.md#dead-letters. Its index is within the record; `value`
+    is cut to the limit of the topic, `length` is uncut.
     """
 
     reason: str
@@ -64,17 +55,7 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LetterSender:
-    """A producer to the topic of dead letters.
-
-    Args:
-        kafka: client settings.
-        topics: names of the topics.
-        create_topics: create the topic if it is missing; False: raise an error.
-
-    Raises:
-        UsageError: the topic is missing, or the user may not write there.
-        MqtwinError: no broker answers.
-    """
+    """A producer to the topic of dead letters. UsageError: it is missing, or refused. MqtwinError: no answer."""
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, create_topics: bool) -> None:
         self._topic = topics.dlq

@@ -23,12 +23,8 @@ _MAX_ENTRIES = 100_000  # of alerts and of stores, a bound for memory: a thousan
 
 
 class StateEntry(msgspec.Struct, frozen=True):
-    """A state record and a surface's value derived from it.
-
-    Args:
-        state: the record.
-        written_s: time at which it was written: seconds since 1970, wall clock.
-        derived: what `derive` of `Latest` returned; None without it.
+    """A state record and a surface's value derived from it. `written_s` is seconds since 1970, wall clock; `derived` is
+    what `derive` of `Latest` returned.
     """
 
     state: StateRecord
@@ -51,12 +47,8 @@ class AlertEntry(msgspec.Struct, frozen=True):
 class Latest:
     """The latest state of each store, the open alerts, the alerts cleared lately, incidents, counts of dead letters.
 
-    A record of another kind, or without a value from `derive`, is counted and changes nothing.
-
-    Args:
-        topics: names of the topics.
-        keep_cleared_s: seconds of wall time for which a cleared alert stays.
-        derive: what a surface needs of a state record, given the entry; called when the record arrives.
+    A record of another kind, or without a value from `derive`, is counted and changes nothing. Cleared alerts stay for
+    `keep_cleared_s` of wall time. `derive` is called when a state record arrives.
     """
 
     def __init__(
@@ -65,9 +57,7 @@ class Latest:
         keep_cleared_s: float = 300.0,
         derive: Callable[[StateEntry], Any] = lambda _: None,
     ) -> None:
-        self._topics = topics
-        self._keep_cleared_s = keep_cleared_s
-        self._derive = derive
+        self._topics, self._keep_cleared_s, self._derive = topics, keep_cleared_s, derive
         self._guard = RecordGuard()
         self.states: dict[str, StateEntry] = {}
         self.alerts: dict[str, AlertEntry] = {}  # by alert id, in the order of their first record

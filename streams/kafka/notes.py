@@ -43,14 +43,8 @@ _log = structlog.get_logger("mqtwin.notes")
 
 
 def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
-    """Write a note, and return once it is delivered. The topic is created where it is missing.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
-    Raises:
-        UsageError: the user may not write there.
-        MqtwinError: no Kafka answers, or the note was not delivered.
+    """Write a note, and return once it is delivered. The topic is created where it is missing. UsageError: the user may
+    not write there. MqtwinError: no Kafka answers, or the note was not delivered.
     """
     write_one(kafka, topics, topics.notes, note.alert_id, msgspec.json.encode(note))
 
@@ -62,15 +56,9 @@ def write_one(kafka: Mapping[str, str], topics: Topics, topic: str, key: str, va
 
 
 def tell_store(kafka: Mapping[str, str], topics: Topics, note: Note, alert: NotedAlert) -> None:
-    """Write what a note says of a page to the events topic, for its store; return once it is delivered.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        alert: the alert that the note is about.
-
-    Raises:
-        UsageError: the user may not write there; of an action that was taken it is logged.
-        MqtwinError: no Kafka answers, or the event was not delivered.
+    """Write what a note says of a page to the events topic, for its store; return once it is delivered. UsageError: the
+    user may not write there; of an action that was taken it is logged. MqtwinError: no Kafka answers, or the event was
+    not delivered.
     """
     event = event_of(note, alert)
     if event is None:
@@ -85,11 +73,8 @@ def tell_store(kafka: Mapping[str, str], topics: Topics, note: Note, alert: Note
 
 
 def read_noted_alerts(kafka: Mapping[str, str], topics: Topics) -> dict[str, NotedAlert]:
-    """Return the alerts of the alerts topic by id, as far as it still has them.
-
-    Raises:
-        UsageError: the user may not read the topic.
-        MqtwinError: no Kafka answers.
+    """Return the alerts of the alerts topic by id, as far as it still has them. UsageError: the user may not read the
+    topic. MqtwinError: no Kafka answers.
     """
     alerts: dict[str, NotedAlert] = {}
     for record in read_all(kafka, topics.alerts, read_alert_record):
@@ -118,10 +103,6 @@ def read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T]) 
 
 class ActLog:
     """The topic of requested changes, and what the job says beside it. Several threads may call its methods.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
 
     Each method raises UsageError where the user may not read or write a topic, and MqtwinError where no Kafka answers.
     """

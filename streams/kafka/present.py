@@ -112,29 +112,16 @@ _READ_SECONDS = 0.5
 
 
 class Present(NamedTuple):
-    """A store at the time of its last state record.
-
-    Attributes:
-        twin: its twin.
-        lost: events of the store that the record counts and the topic has no more.
-        differs: True if all events of the topic, played by this estate, lead elsewhere than the job was: it had another
-            estate for some of them.
-    """
+    """A store at the time of its last state record."""
 
     twin: Twin
-    lost: int
-    differs: bool = False
+    lost: int  # events of the store that the record counts and the topic has no more
+    differs: bool = False  # the events, all of them, lead elsewhere than the job was: it had another estate for some
 
 
 def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store: str) -> Present:
-    """Return the present of a store.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
-    Raises:
-        UsageError: the topics have no state record or no event of the store, or the user may not read them.
-        MqtwinError: no Kafka answers.
+    """Return the present of a store. UsageError: the topics have no state record or no event of the store, or the user
+    may not read them. MqtwinError: no Kafka answers.
     """
     state = read_last_states(kafka, topics).get(store)
     if state is None or state.time is None:
@@ -155,14 +142,8 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
 
 
 def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, StateRecord]:
-    """Return the last state record of each store; none where the topic does not exist.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
-    Raises:
-        UsageError: the user may not read the topic.
-        MqtwinError: no Kafka answers.
+    """Return the last state record of each store; none where the topic does not exist. UsageError: the user may not
+    read the topic. MqtwinError: no Kafka answers.
     """
     latest = Latest(topics)
     for record in read_to_end(kafka, topics.state):
@@ -175,9 +156,6 @@ def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Late
 
     The topic is compacted: of longer ago it has fewer. None where it has no record of the time. Errors as of
     `read_last_states`.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
     """
     guard = RecordGuard()
     written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)
@@ -212,8 +190,6 @@ def _summary(written: list[tuple[float, float]], hours: float) -> Latency | None
 
 
 class _Timed(msgspec.Struct):
-    """The time of an event."""
-
     time: str | int
 
 

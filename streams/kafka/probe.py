@@ -36,19 +36,12 @@ _OTHER_NAME = frozenset({62, 64})
 
 
 class Step(NamedTuple):
-    """A step of the way to Kafka.
+    """A step of the way to Kafka."""
 
-    Attributes:
-        name: DNS, TCP, TLS, Kafka, SASL or ACL.
-        place: the address, or the topic.
-        detail: what was found.
-        expected: what would be right; empty if the step succeeded.
-    """
-
-    name: str
-    place: str
+    name: str  # DNS, TCP, TLS, Kafka, SASL or ACL
+    place: str  # the address, or the topic
     detail: str
-    expected: str = ""
+    expected: str = ""  # empty if the step succeeded
 
 
 class _FailedError(Exception):
@@ -56,15 +49,7 @@ class _FailedError(Exception):
 
 
 def probe(kafka: Mapping[str, str], rights: Mapping[str, Sequence[str]]) -> Iterator[Step]:
-    """Yield the steps of the way to each address, then the login, and the rights on each topic.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-        rights: topic -> operations that are needed there, as `Topics.rights`.
-
-    Raises:
-        UsageError: a setting is wrong.
-    """
+    """Yield the steps of the way to each address, then the login, and rights on topics. UsageError: a wrong setting."""
     settings = for_librdkafka(kafka)
     addresses = [address.strip() for address in kafka["bootstrap.servers"].split(",")]
     is_reached = False
@@ -169,7 +154,6 @@ def _tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _trusting(authority: str, before: ssl.SSLContext) -> ssl.SSLContext:
-    """Return the context with these certificates alone as those it trusts, as librdkafka does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = before.check_hostname, before.verify_mode
     context.load_verify_locations(authority)
@@ -177,7 +161,6 @@ def _trusting(authority: str, before: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def _of_certificate(error: ssl.SSLCertVerificationError, host: str, settings: Mapping[str, str]) -> tuple[str, str]:
-    """Return what is wrong with a certificate, and what would be right."""
     code = error.verify_code
     if code == _EXPIRED:
         return "the broker's certificate has expired", "a new one on the broker, or the right clock on this machine"
@@ -194,7 +177,6 @@ def _of_certificate(error: ssl.SSLCertVerificationError, host: str, settings: Ma
 
 
 def _ask(connection: socket.socket, key: int, version: int, body: bytes, protocol: str) -> bytes:
-    """Return the answer to a request of Kafka's protocol, without its head."""
     name = b"mqtwin"
     request = struct.pack(">hhih", key, version, 7, len(name)) + name + body
     try:

@@ -73,15 +73,7 @@ Partitions = npt.NDArray[np.int32]
 
 
 class Record(NamedTuple):
-    """A record of the events topic.
-
-    Args:
-        key: name of the store; None: it has events of several stores.
-        value: its value.
-        content_type: content type, one of `EVENTS_PER_RECORD`.
-        events: number of events in it.
-        partition: partition of all of its stores; `BY_KEY`: the producer takes that of the key.
-    """
+    """A record of the events topic. key: None: it has events of several stores; partition: `BY_KEY`: by the key."""
 
     key: bytes | None
     value: bytes
@@ -91,13 +83,7 @@ class Record(NamedTuple):
 
 
 class StoreKeys:
-    """The stores of an estate's routes, as record keys.
-
-    Attributes:
-        names: string[stores]: sorted.
-        keys: the names as record keys.
-        store_of_route: i4[routes]: index in `keys`.
-    """
+    """The stores of an estate's routes, as record keys."""
 
     def __init__(self, estate: Estate) -> None:
         names = sorted({route.store for route in estate.routes})
@@ -145,11 +131,8 @@ class OutgoingChunk:
         max_bytes: int,
         partitions: Array | None = None,
     ) -> Iterator[Record]:
-        """Yield rows as NDJSON or Arrow, grouped by store or by partition, in their order within a group.
-
-        Args:
-            max_bytes: bytes per value; only a single event may have more.
-            partitions: i4[stores]: partition of each store, to group by it; None: by store.
+        """Yield rows as NDJSON or Arrow, grouped by store or by partition, in their order within a group. Only a single
+        event may exceed `max_bytes`. `partitions`, i4[stores], groups by partition instead of store.
         """
         stores = self._stores[start:stop]
         groups = stores if partitions is None else partitions[stores]
@@ -168,7 +151,10 @@ class OutgoingChunk:
         """Return a rejected event as a record, its bytes unchanged."""
         if isinstance(self._chunk, TableChunk):
             row = self._chunk.rows.slice(reject.index - self._chunk.first, 1)
-            return Record(UNROUTED, _arrow_stream(row), ARROW, 1)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, row.schema) as writer:
+                writer.write_table(row)
+            return Record(UNROUTED, bytes(sink.getvalue().to_pybytes()), ARROW, 1)
         return Record(UNROUTED, reject.value, JSON, 1)
 
     def _texts(self, rows: Array) -> list[bytes]:
@@ -226,14 +212,6 @@ def _with_store(text: bytes, store: str) -> bytes:
     return msgspec.json.encode(event)
 
 
-def _arrow_stream(rows: pa.Table) -> bytes:
-    """Return rows with all their columns as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue().to_pybytes())
-
-
 class Slice(NamedTuple):
     """Rows from `start` up to `stop`. due_s: after the first event."""
 
@@ -243,16 +221,10 @@ class Slice(NamedTuple):
 
 
 class Pace:
-    """The schedule of a publication; without `speed` and `rate` everything is due at once.
-
-    Args:
-        speed: seconds of event time per second.
-        rate: events per second.
-    """
+    """The schedule of a publication, by event time over real time or events per second; without both all is due."""
 
     def __init__(self, *, speed: float | None = None, rate: float | None = None) -> None:
-        self._speed = speed
-        self._rate = rate
+        self._speed, self._rate = speed, rate
         self._sent = 0
         self._held_s = 0.0
         self._first_us: int | None = None
@@ -269,11 +241,7 @@ class Pace:
         self._held_s += seconds
 
     def slices(self, times: Array) -> Iterator[Slice]:
-        """Yield the next events, cut into slices that are due together.
-
-        Args:
-            times: i8[n]: event times, microseconds since 1970.
-        """
+        """Yield the next events, cut into slices that are due together. Times are i8[n]."""
         if not times.size:
             return
         if self._rate is not None:
@@ -316,21 +284,13 @@ class Pace:
 
 @dataclass(slots=True)
 class PublishResult:
-    """Counts of a publication.
+    """Counts of a publication."""
 
-    Attributes:
-        events: an event for several stores counts once per store.
-        records: without rejects.
-        rejects: records of events that belong to no store.
-        bytes: size of all values.
-        seconds: until the last delivery.
-    """
-
-    events: int = 0
-    records: int = 0
-    rejects: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
+    events: int = 0  # an event for several stores counts once per store
+    records: int = 0  # without rejects
+    rejects: int = 0  # records of events that belong to no store
+    bytes: int = 0  # of all values
+    seconds: float = 0.0  # until the last delivery
 
 
 def publish(
@@ -346,21 +306,14 @@ def publish(
     on_progress: Callable[[Chunk, int], None] | None = None,
     on_rejects: Callable[[Sequence[Reject], int], None] | None = None,
 ) -> PublishResult:
-    """Publish a recording and return when all of it is delivered.
+    """Publish a recording and return when all of it is delivered. Without `pace` all is sent at once. With
+    `by_partition` an NDJSON or Arrow record has the events of all stores of a partition, and no key; else those of one
+    store, its key. UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user
+    may not write there. MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not
+    delivered.
 
     Args:
         path: path of the recording; "-": events in lines from standard input, each published as it comes.
-        kafka: client settings, `bootstrap.servers` among them.
-        content_type: content type of the records, one of `twin.events.CONTENT_TYPES`.
-        by_partition: an NDJSON or Arrow record has the events of all stores of a partition, and no key; False: those of
-            one store, its key.
-        pace: the schedule; None: everything at once.
-        create_topics: create the events topic if it is missing; False: raise an error.
-
-    Raises:
-        UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user may not
-            write there.
-        MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not delivered.
     """
     pace = pace or Pace()
     chunks = open_lines(cast("BufferedReader", sys.stdin.buffer)) if str(path) == "-" else open_recording(path)
@@ -405,23 +358,11 @@ class Sender:
     """A producer to the events topic that bounds what is pending and raises delivery failures.
 
     A context manager; on exit it waits until everything is delivered.
-
-    Args:
-        kafka: client settings.
-        topics: names of the topics.
-        result: counts of what is sent; updated by every call.
-        linger_ms: time for which records wait for others.
-        create_topics: create the events topic if it is missing; False: raise an error.
-
-    Attributes:
-        max_value_bytes: the largest value of a record.
     """
 
     def __init__(
         self, kafka: Mapping[str, str], topics: Topics, result: PublishResult, *, linger_ms: int, create_topics: bool
     ) -> None:
-        self._kafka = kafka
-        self._topics = topics
         self._topic = topics.events
         self._result = result
         self._last_error = LastError()
@@ -430,15 +371,11 @@ class Sender:
         self._produced: deque[tuple[int, int]] = deque()  # (records, bytes) per call that may be pending, newest last
         self._produced_records = self._produced_bytes = 0  # sums of `_produced`
         self._started_s = time.monotonic()
-        max_record_bytes = self._prepare_topic(create=create_topics)
-        self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES
+        fetch_metadata(new_producer(kafka, {}, self._last_error), kafka, self._last_error)
+        max_record_bytes = prepare_topic(topics, topics.events, kafka, create=create_topics)
+        self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES  # of a record
         settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": max_record_bytes}
         self._producer: Producer = new_producer(kafka, {**settings, "on_delivery": self._on_delivery}, self._last_error)
-
-    def _prepare_topic(self, *, create: bool) -> int:
-        """Check the events topic, or create it, and return the largest record that it takes, in bytes."""
-        fetch_metadata(new_producer(self._kafka, {}, self._last_error), self._kafka, self._last_error)
-        return prepare_topic(self._topics, self._topic, self._kafka, create=create)
 
     def start(self) -> None:
         """Start the clock of `wait_until`."""

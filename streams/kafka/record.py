@@ -50,20 +50,14 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class _RecordingFile:
-    """A file that a recording is written to. A context manager: an error is raised again with the file's path.
-
-    Args:
-        path: path of the recording.
-
-    Attributes:
-        path: where the recording is.
-        is_untouched: True if nothing was written and an earlier recording at the path is kept.
-    """
+    """A file that a recording is written to. A context manager: an error is raised again with the file's path."""
 
     def __init__(self, path: Path) -> None:
-        _check_writable(path)
+        suffix_of(path)
+        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise UsageError(f"{path} cannot be written; expected: a file in a folder that exists and may be written")
         self.path = path
-        self.is_untouched = False
+        self.is_untouched = False  # nothing was written and an earlier recording at the path is kept
         self._file = path
         self._writer: RecordingWriter | None = None
 
@@ -86,11 +80,7 @@ class _RecordingFile:
 
 
 class WholeRecording(_RecordingFile):
-    """A recording that replaces the file at its path when it is complete.
-
-    Args:
-        path: path of the recording.
-    """
+    """A recording that replaces the file at its path when it is complete."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -124,15 +114,8 @@ class WholeRecording(_RecordingFile):
 
 
 class GrowingRecording(_RecordingFile):
-    """A recording that can be read while it grows, and continued after it ended.
-
-    Args:
-        path: path of the recording.
-        topic: name of the recorded topic.
-        topic_id: Kafka's id of it.
-
-    Raises:
-        UsageError: there is a recording that cannot be continued; it is not changed.
+    """A recording that can be read while it grows, and continued after it ended. UsageError: there is a recording that
+    cannot be continued; it is not changed.
     """
 
     def __init__(self, path: Path, topic: str, topic_id: str) -> None:
@@ -209,12 +192,6 @@ class GrowingRecording(_RecordingFile):
         return position
 
 
-def _check_writable(path: Path) -> None:
-    suffix_of(path)
-    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"{path} cannot be written; expected: a file in a folder that exists and may be written")
-
-
 def _free_name(path: Path) -> Path:
     """Return an unused name beside the recording: OUT.part.ndjson for OUT.ndjson."""
     suffix = suffix_of(path)
@@ -238,7 +215,6 @@ def _raise_with_path(error: BaseException, path: Path, file: Path, events: int) 
 
 
 def _sync(path: Path) -> None:
-    """Flush a file's bytes to the disk."""
     descriptor: Any = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -248,30 +224,20 @@ def _sync(path: Path) -> None:
 
 @dataclass(slots=True)
 class RecordResult:
-    """Counts of a recording.
+    """Counts of a recording."""
 
-    Attributes:
-        events: in the file.
-        records: read from the topic.
-        path: the file.
-        is_untouched: True if no record was read and an earlier recording at the path is kept.
-        lost: events that the file cannot hold, by reason.
-        first_lost: partition and offset of the first of them.
-        held: records before the end of the topic that open transactions hold back; none of them is read.
-    """
-
-    events: int = 0
-    records: int = 0
+    events: int = 0  # in the file
+    records: int = 0  # read from the topic
     path: Path | None = None
-    is_untouched: bool = False
-    lost: dict[str, int] = field(default_factory=dict)
-    first_lost: str = ""
-    held: int = 0
+    is_untouched: bool = False  # no record was read and an earlier recording at the path is kept
+    lost: dict[str, int] = field(default_factory=dict)  # events that the file cannot hold, by reason
+    first_lost: str = ""  # partition and offset of the first of them
+    held: int = 0  # records that open transactions hold back at the end, which are not read
 
-    def lose(self, reason: str, message: Message | None, count: int = 1) -> None:
-        """Count events that the file cannot hold. message: the record they are from."""
-        self.lost[reason] = self.lost.get(reason, 0) + count
-        if not self.first_lost and message is not None:
+    def lose(self, reason: str, message: Message) -> None:
+        """Count an event that the file cannot hold. message: the record it is from."""
+        self.lost[reason] = self.lost.get(reason, 0) + 1
+        if not self.first_lost:
             self.first_lost = f"partition {message.partition()} offset {message.offset()}"
 
 
@@ -289,19 +255,13 @@ def record(
 
     Only records of committed transactions are read, in each partition up to the first transaction that is still open.
     Those that the job leaves out, as Spark cannot read their own time, are left out here and counted as lost.
+    UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may not
+    read the topic. MqtwinError: no Kafka answers, there is no such topic, or no room; the records before it are kept.
 
     Args:
         path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
             `follow` it is continued, which is not possible for `.arrow`.
-        kafka: client settings, `bootstrap.servers` among them.
         follow: read on beyond the present end of the topic, until `stop`.
-        skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
-        stop: polled several times per second.
-
-    Raises:
-        UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may
-            not read the topic.
-        MqtwinError: no Kafka answers, there is no such topic, or no room; the records before it are kept.
     """
     result = RecordResult()
     path = Path(path)
@@ -322,15 +282,8 @@ def record(
 
 
 def record_until(path: Path, time_us: int, reader: EventReader, decoder: Decoder) -> None:
-    """Record the events that are needed for a time, by time: see `streams.kafka.topic_reader`.
-
-    Args:
-        path: `.ndjson`, `.ndjson.zst` or `.arrow`.
-        time_us: the time, microseconds since 1970; some later events are in the recording, too.
-
-    Raises:
-        UsageError: the path cannot be written.
-        MqtwinError: Kafka does not answer.
+    """Record the events that are needed for a time, by time: see `streams.kafka.topic_reader`. Some later events are in
+    the recording, too. UsageError: the path cannot be written. MqtwinError: Kafka does not answer.
     """
     target = WholeRecording(path)
     with target:
@@ -362,11 +315,8 @@ def _copy(
 
 
 class _Converter:
-    """A converter of Kafka records to lines and tables of a recording."""
-
     def __init__(self, target: WholeRecording | GrowingRecording, result: RecordResult) -> None:
-        self._target = target
-        self._result = result
+        self._target, self._result = target, result
         self._takes_text = target.path.suffix != ".arrow"
 
     def add(self, messages: Sequence[Message]) -> None:

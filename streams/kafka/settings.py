@@ -32,40 +32,19 @@ _LOGIN_MODULE = {
 }
 # Names of Kafka's Java client only. librdkafka refuses names that it does not know.
 _JAVA_ONLY = (
-    "config.providers",
-    "sasl.jaas.config",
-    "sasl.login.",
-    "sasl.client.callback.handler.class",
-    "ssl.truststore.",
-    "ssl.keystore.",
-    "ssl.enabled.protocols",
-    "ssl.protocol",
-    "ssl.secure.random.implementation",
+    *("config.providers", "sasl.jaas.config", "sasl.login.", "sasl.client.callback.handler.class"),
+    *("ssl.truststore.", "ssl.keystore.", "ssl.enabled.protocols", "ssl.protocol", "ssl.secure.random.implementation"),
 )
 # The settings of a connection. Others, such as fetch sizes and batching, are not for an admin client.
 _CONNECTION = (
-    "bootstrap.servers",
-    "client.",
-    "security.",
-    "sasl.",
-    "ssl.",
-    "enable.ssl.",
-    "socket.",
-    "broker.address.",
+    *("bootstrap.servers", "client.", "security.", "sasl.", "ssl.", "enable.ssl.", "socket.", "broker.address."),
     "config.providers",
 )
 # What mqtwin decides itself; of these Spark refuses most.
 _OURS = frozenset(
     (
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "interceptor.classes",
-        "isolation.level",
-        "key.deserializer",
-        "key.serializer",
-        "transactional.id",
-        "value.deserializer",
-        "value.serializer",
+        *("auto.offset.reset", "enable.auto.commit", "interceptor.classes", "isolation.level", "transactional.id"),
+        *("key.deserializer", "key.serializer", "value.deserializer", "value.serializer"),
     )
 )
 FOR_JAVA = "java:"  # begins names of a properties file that librdkafka does not have
@@ -88,11 +67,7 @@ def redact(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_kafka_file(path: Path) -> dict[str, str]:
-    """Return the client settings of a properties file, with a reference in place of each secret.
-
-    Raises:
-        UsageError: see `read_properties`.
-    """
+    """Return the settings of a properties file, with references for secrets. UsageError: as of `read_properties`."""
     properties = {key: value for key, value in read_properties(path).items() if not _is_ours(key)}
     settings = {
         _marked(key.removeprefix("kafka.")): reference(path, key) if is_secret(key) else value
@@ -107,12 +82,9 @@ def foreign_settings(path: Path) -> list[str]:
     """Return what is passed over in a properties file, name and line: of other clients, or what mqtwin sets itself.
 
     Files that are handed out for copying have names of schema registries, serializers and consumers. Kafka's own client
-    passes over what it does not know, and so gets them.
-
-    Raises:
-        UsageError: see `read_properties`.
+    passes over what it does not know, and so gets them. UsageError: see `read_properties`.
     """
-    lines = _lines_of_properties(path)
+    lines = {_unescaped(parts["key"], path, number): number for number, parts in _properties(path)}
     foreign = [key for key in lines if _is_ours(key) or _is_unknown(key.removeprefix("kafka."))]
     return [f"{key} (line {lines[key]})" for key in foreign]
 
@@ -141,9 +113,7 @@ def _is_unknown(name: str) -> bool:
 
 def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings as options of Spark's Kafka source and sink: prefix ``kafka.``, names of Java's client.
-
-    Raises:
-        UsageError: a user name has no mechanism that takes one, or JAAS cannot hold a password from a file.
+    UsageError: a user name has no mechanism that takes one, or JAAS cannot hold a password from a file.
     """
     java = {key.removeprefix("kafka.").removeprefix(FOR_JAVA): value for key, value in settings.items()}
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
@@ -163,18 +133,17 @@ def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the connection settings for confluent-kafka, with librdkafka's names.
-
-    Raises:
-        UsageError: librdkafka cannot use a credential: a reference cannot be resolved, or a key store is not PEM.
+    """Return the connection settings for confluent-kafka, with librdkafka's names. UsageError: librdkafka cannot use a
+    credential: a reference cannot be resolved, or a key store is not PEM.
     """
     java = {key.removeprefix("kafka."): value for key, value in settings.items()}
     java = {key: value if key.startswith("config.") else resolve_references(value) for key, value in java.items()}
     rd = {key: value for key, value in java.items() if key.startswith(_CONNECTION) and not key.startswith(_JAVA_ONLY)}
     jaas = java.get("sasl.jaas.config")
     if jaas is not None:
-        login = {key: _unquoted(value) for key, value in _LOGIN.findall(jaas)}
-        rd |= {f"sasl.{key}": value for key, value in login.items()}
+        for key, value in _LOGIN.findall(jaas):
+            is_quoted = value.startswith(('"', "'"))
+            rd[f"sasl.{key}"] = re.sub(r"\\(.)", r"\1", value[1:-1]) if is_quoted else value
     if "ssl.truststore.location" in java:
         rd["ssl.ca.location"] = _pem_location(java, "ssl.truststore")
     if "ssl.keystore.location" in java:
@@ -195,7 +164,7 @@ def _pem_location(settings: Mapping[str, str], store: str) -> str:
 
 def _in_jaas(password: str | None) -> str:
     """Return a password, or a reference to one, in quotation marks. Java inserts a referenced value without escapes."""
-    if password is None or not has_reference(password):
+    if password is None or not _REFERENCE.search(password):
         return _quoted(password or "")
     if re.search(r'["\\]', resolve_references(password)):
         raise UsageError(
@@ -209,26 +178,14 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith(('"', "'")) else text
-
-
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the properties of a file in UTF-8, parsed as Java does; the last line of a key counts.
-
-    Raises:
-        UsageError: the file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of
-            the file.
+    """Return the properties of a file in UTF-8, parsed as Java does; the last line of a key counts. UsageError: the
+    file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of the file.
     """
     return {
         _unescaped(parts["key"], path, number): _unescaped(parts["value"], path, number)
         for number, parts in _properties(path)
     }
-
-
-def _lines_of_properties(path: Path) -> dict[str, int]:
-    """Return the number of the line of each key. UsageError: see `read_properties`."""
-    return {_unescaped(parts["key"], path, number): number for number, parts in _properties(path)}
 
 
 def _properties(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
@@ -247,11 +204,7 @@ def _properties(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def reference(path: Path, key: str) -> str:
-    """Return the reference to the value of a key in a properties file.
-
-    Raises:
-        UsageError: a reference cannot hold the path.
-    """
+    """Return the reference to the value of a key in a properties file. UsageError: a reference cannot hold the path."""
     absolute = str(path.absolute())
     if re.search(r"[:}$,]", absolute):
         raise UsageError(f"{absolute}: expected: the path of a properties file without any of : }} $ ,")
@@ -259,11 +212,7 @@ def reference(path: Path, key: str) -> str:
 
 
 def resolve_references(text: str) -> str:
-    """Return the text with each ``${file:PATH:KEY}`` replaced from its properties file.
-
-    Raises:
-        UsageError: the file cannot be read, or has no such key.
-    """
+    """Return the text with each ``${file:PATH:KEY}`` replaced from its file. UsageError: it lacks the key."""
 
     def look_up(match: re.Match[str]) -> str:
         properties = read_properties(Path(match["path"]))
@@ -274,17 +223,8 @@ def resolve_references(text: str) -> str:
     return _REFERENCE.sub(look_up, text)
 
 
-def has_reference(text: str) -> bool:
-    """Return True if a value refers to a file."""
-    return _REFERENCE.search(text) is not None
-
-
 def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that make Kafka's Java client resolve `reference`.
-
-    Args:
-        settings: those of the user; their own providers are kept.
-    """
+    """Return the settings that make Kafka's Java client resolve `reference`. Providers in the settings are kept."""
     others = [name for name in settings.get("config.providers", "").split(",") if name.strip()]
     return {
         "config.providers": ",".join([*others, PROVIDER]),

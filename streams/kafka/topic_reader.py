@@ -61,19 +61,15 @@ _log = structlog.get_logger("mqtwin.topics")
 
 
 class TopicReader:
-    """A reader of several topics, as far as the broker still holds them. A context manager.
+    """A reader of several topics, as far as the broker still holds them. A context manager. UsageError: a setting is
+    wrong, or the user may not read a topic. MqtwinError: no Kafka answers at the start, or it refuses a topic.
 
     Args:
-        kafka: client settings, `bootstrap.servers` among them.
         topics: name -> how many of its latest records to begin with, by partition; None: all of them, 0: none. A topic
             that is created later is read from its beginning.
 
     Attributes:
         missing: the topics that do not exist yet, in the order of `topics`.
-
-    Raises:
-        UsageError: a setting is wrong, or the user may not read a topic.
-        MqtwinError: no Kafka answers at the start, or it refuses a topic.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Mapping[str, int | None]) -> None:
@@ -96,11 +92,8 @@ class TopicReader:
         return not self._unread
 
     def read(self, timeout: float) -> list[TopicRecord]:
-        """Return the records that arrive within `timeout` seconds, in the order of each partition.
-
-        Raises:
-            UsageError: the user may not read a topic.
-            MqtwinError: the broker refuses a topic.
+        """Return the records that arrive within `timeout` seconds, in the order of each partition. UsageError: the user
+        may not read a topic. MqtwinError: the broker refuses a topic.
         """
         if self.missing and time.monotonic() >= self._next_try_s:
             self._next_try_s = time.monotonic() + _RETRY_SECONDS
@@ -144,7 +137,6 @@ class TopicReader:
             self.missing.append(topic)
 
     def _assign_missing(self) -> None:
-        """Begin to read the topics that exist meanwhile."""
         for topic in tuple(self.missing):
             if self._assign(topic, None):
                 self.missing.remove(topic)
@@ -166,14 +158,8 @@ class TopicReader:
 
 
 def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
-    """Yield the records that a topic has now, in the order of each partition; none where it does not exist.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-
-    Raises:
-        UsageError: the user may not read it.
-        MqtwinError: no Kafka answers, or it refuses the topic.
+    """Yield the records that a topic has now, in the order of each partition; none where it does not exist. UsageError:
+    the user may not read it. MqtwinError: no Kafka answers, or it refuses the topic.
     """
     with TopicReader(kafka, {topic: None}) as reader:
         while not reader.missing and not reader.is_caught_up:
@@ -183,10 +169,7 @@ def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
 def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> bool:
     """Return True if a record becomes a dead letter because Spark cannot read its time.
 
-    Only --skip lets a job pass such a record, or any other that ends it.
-
-    Args:
-        skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
+    Only --skip lets a job pass such a record, or any other that ends it. `skipped` has their partitions and offsets.
     """
     kind, written_ms = message.timestamp()
     is_readable = kind == TIMESTAMP_NOT_AVAILABLE or abs(written_ms) <= MAX_RECORD_MS
@@ -194,39 +177,26 @@ def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> 
 
 
 class EventReader:
-    """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first.
-
-    Args:
-        kafka: client settings.
-        topic: its name.
-        follow: read without end; False: up to the end that the topic has now.
-        skipped: see `is_left_out`.
-
-    Attributes:
-        ranges: offset of the first record of each partition, and the one after its last record, as of now.
-        left_out: records of the last `read` that the job leaves out.
-
-    Raises:
-        UsageError: a setting is wrong, or the user may not read the topic.
-        MqtwinError: no Kafka answers, or there is no such topic.
+    """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first. Unless
+    `follow`, it ends where the topic ends now. UsageError: a setting is wrong, or the user may not read the topic.
+    MqtwinError: no Kafka answers, or there is no such topic.
     """
 
     def __init__(
         self, kafka: Mapping[str, str], topic: str, *, follow: bool, skipped: Collection[tuple[int, int]] = ()
     ) -> None:
-        self._topic = topic
-        self._skipped = skipped
-        self.left_out: list[Message] = []
+        self._topic, self._skipped = topic, skipped
+        self.left_out: list[Message] = []  # of the last `read`
         self._last_error = LastError()
         self._consumer: Consumer = new_consumer(kafka, _EVENT_SETTINGS, self._last_error)
         numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
         if not numbers:
             raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
+        # First offset and end of each partition, as of now.
         self.ranges = {number: offset_range(self._consumer, topic, number) for number in numbers}
         self._ends: dict[int, int] = {}  # of unfinished partitions
         self._held: set[int] = set()  # partitions that wait for others
-        self._follow = follow
-        self._numbers = numbers
+        self._follow, self._numbers = follow, numbers
         self._last_read_s = time.monotonic()
 
     def start(
@@ -236,15 +206,9 @@ class EventReader:
         *,
         until: Mapping[int, int] | None = None,
     ) -> None:
-        """Start reading.
-
-        Args:
-            offsets: first offset by partition; other partitions are read from their beginning.
-            until: offset by partition of the first record that is not read, of others that at their beginning; None:
-                they are read to their ends.
-
-        Raises:
-            UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
+        """Start reading. Partitions that `offsets` lacks are read from their beginning. `until` has the first offset
+        that is not read of each partition, none of one that is not read at all; None: they are read to their ends.
+        UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
         """
         offsets = offsets or {}
         for number, offset in offsets.items():
@@ -342,15 +306,9 @@ def _texts(headers: Any) -> dict[str, str]:
 
 
 class AlertReader:
-    """A reader of the alerts topic. A context manager; it survives restarts of the broker, and waits for the topic.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        from_beginning: also read the alerts that the topic holds already; False: only new ones.
-
-    Raises:
-        MqtwinError: no Kafka answers at the start, or it refuses the topic.
+    """A reader of the alerts topic. A context manager; it survives restarts of the broker, and waits for the topic. It
+    begins with the alerts that the topic holds already, or with new ones. MqtwinError: no Kafka answers at the start,
+    or it refuses the topic.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, from_beginning: bool = False) -> None:

@@ -20,55 +20,35 @@ _T = TypeVar("_T")
 _log = structlog.get_logger("mqtwin.topics")
 
 
+class _Name:
+    """The name of a topic behind the prefix of `Topics`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, topics: Topics, _: object = None) -> str:
+        return f"{topics.prefix}.{self._name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
 
     ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back. ``.notes``
-    is for people, ``.acts`` for changes that they request: the job reads neither.
-
-    Args:
-        prefix: prefix of these names.
-        otlp: topic of an OpenTelemetry collector, which the job reads beside them; None: there is none.
+    is for people, ``.acts`` for changes that they request: the job reads neither. `otlp` is the topic of an
+    OpenTelemetry collector, which the job reads too.
     """
 
     prefix: str = DEFAULT_PREFIX
     otlp: str | None = None
 
-    @property
-    def events(self) -> str:
-        """Events, written by producers, key = store."""
-        return f"{self.prefix}.events"
-
-    @property
-    def state(self) -> str:
-        """State records, compacted, key = store."""
-        return f"{self.prefix}.state"
-
-    @property
-    def alerts(self) -> str:
-        """Alerts, compacted, key = alert id."""
-        return f"{self.prefix}.alerts"
-
-    @property
-    def dlq(self) -> str:
-        """Dead letters."""
-        return f"{self.prefix}.dlq"
-
-    @property
-    def reports(self) -> str:
-        """Reports of stores to those they share, key = the shared store."""
-        return f"{self.prefix}.reports"
-
-    @property
-    def notes(self) -> str:
-        """Notes of people on alerts, key = alert id."""
-        return f"{self.prefix}.notes"
-
-    @property
-    def acts(self) -> str:
-        """Changes that people request, and what became of them, key = id of the request."""
-        return f"{self.prefix}.acts"
+    events = _Name("events")  # written by producers, key = store
+    state = _Name("state")  # state records, compacted, key = store
+    alerts = _Name("alerts")  # compacted, key = alert id
+    dlq = _Name("dlq")  # dead letters
+    reports = _Name("reports")  # of stores to those they share, key = the shared store
+    notes = _Name("notes")  # of people on alerts, key = alert id
+    acts = _Name("acts")  # changes that people request, and what became of them, key = id of the request
 
     @property
     def out(self) -> tuple[str, str, str, str]:
@@ -112,33 +92,20 @@ class Limits:
 
 
 class TopicRecord(NamedTuple):
-    """A record of a topic.
+    """A record of a topic."""
 
-    Attributes:
-        topic: its full name.
-        written_ms: time at which it was written, milliseconds since 1970, never later than that of reading; that of
-            reading if the record has none.
-        value: the bytes; None for a tombstone.
-        headers: the headers as text.
-        key: the bytes of the key; empty if there is none.
-    """
-
-    topic: str
-    written_ms: int
-    value: bytes | None
+    topic: str  # its full name
+    written_ms: int  # since 1970, never later than that of reading; that of reading if the record has none
+    value: bytes | None  # None for a tombstone
     headers: dict[str, str]
-    key: bytes = b""
+    key: bytes = b""  # empty if there is none
 
 
 class RecordGuard:
-    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else.
-
-    Attributes:
-        unreadable: number of records that could not be taken.
-    """
+    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else."""
 
     def __init__(self) -> None:
-        self.unreadable = 0
+        self.unreadable = 0  # records that could not be taken
 
     def take(self, record: TopicRecord, fold: Callable[[TopicRecord], _T]) -> _T | None:
         """Return what `fold` returns of a record; None if it raises, which is counted and logged.

@@ -57,18 +57,14 @@ class HeldRecords:
 
 
 class TransactionWatch:
-    """The last stable offsets of the topics that a job reads; a warning for one that stands still.
-
-    Args:
-        ends: returns the ends of all partitions; MqtwinError if Kafka does not answer.
-        monotonic: monotonic clock, seconds.
+    """The last stable offsets of the topics that a job reads; a warning for one that stands still. `ends` raises
+    MqtwinError if Kafka does not answer.
     """
 
     def __init__(
         self, ends: Callable[[], Iterable[PartitionEnd]], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._ends = ends
-        self._monotonic = monotonic
+        self._ends, self._monotonic = ends, monotonic
         self._looked_s = -LOOK_SECONDS
         self._held = HeldRecords()
         self._held_back: list[PartitionEnd] = []
@@ -77,9 +73,7 @@ class TransactionWatch:
 
     def look(self) -> HeldRecords:
         """Return what is held back, as of at most `LOOK_SECONDS` ago, and warn of transactions open for long.
-
-        Raises:
-            MqtwinError: Kafka does not answer.
+        MqtwinError: Kafka does not answer.
         """
         now_s = self._monotonic()
         if now_s - self._looked_s < LOOK_SECONDS:
@@ -129,11 +123,7 @@ def reads_committed(kafka: Mapping[str, str]) -> bool:
 
 
 def watch_transactions(kafka: Mapping[str, str], topics: Iterable[str]) -> TransactionWatch | None:
-    """Return the watch over topics; None if the user's settings ask for uncommitted records.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
-    """
+    """Return the watch over topics; None if the user's settings ask for uncommitted records."""
     if not reads_committed(kafka):
         return None
     names, admin = tuple(topics), admin_client(kafka)

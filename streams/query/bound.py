@@ -32,12 +32,7 @@ _log = structlog.get_logger("mqtwin.stream")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bound on a batch.
-
-    Args:
-        records: maximum number of records; 0: no bound.
-        record_bytes: mean size of a record; None: not measured.
-    """
+    """The bound on a batch. 0 records: no bound; `record_bytes` is the measured mean."""
 
     records: int
     record_bytes: int | None = None
@@ -47,9 +42,6 @@ def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
     """Return the number of records of a topic that have about `BATCH_BYTES`.
 
     It is `UNKNOWN_RECORDS` for a topic that is empty or cannot be read; the reason is logged.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
     """
     try:
         size = measure_mean_size(kafka, topic)
@@ -63,10 +55,7 @@ def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
 
 def measure_mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
     """Return the larger of the mean sizes, in bytes, of the oldest and of the newest values; None without records.
-
-    Raises:
-        KafkaException: a broker does not answer, or refuses.
-        MqtwinError: the same.
+    KafkaException: a broker does not answer, or refuses. MqtwinError: the same.
     """
     last_error = LastError()
     ours = {"group.id": _GROUP, "fetch.message.max.bytes": SAMPLE_FETCH_BYTES, "enable.partition.eof": True}

@@ -72,12 +72,7 @@ def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.Re
 def decode_task(
     packed: PackedPlan, source: str, task: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Decode the record batches of a task.
-
-    Args:
-        task: number of the task; it spreads dead letters over buckets.
-        batches: record batches of `KAFKA_COLUMNS`.
-    """
+    """Decode the record batches of a task. The number of the task spreads dead letters over buckets."""
     plan = packed.unpack()
     span_reader = open_span_reader(packed) if plan.topics.otlp is not None else None
     buffer = OutputBuffer(open_decoder(packed), plan, source, open_buckets(packed), task, span_reader)
@@ -90,10 +85,8 @@ def decode_task(
 
 
 def whole_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join the pieces of long values, see `VALUE_PIECE_BYTES`.
-
-    Args:
-        batches: record batches of `KAFKA_COLUMNS`; the pieces of a value may be in several.
+    """Join the pieces of long values, see `VALUE_PIECE_BYTES`. Both have `KAFKA_COLUMNS`; the pieces of a value may be
+    in several batches.
 
     Yields:
         Record batches of a row per record.
@@ -155,13 +148,7 @@ def open_span_reader(packed: PackedPlan) -> SpanReader:
 
 @dataclass(slots=True)
 class _Blocks:
-    """Event batches of one store from one partition, in the order of the topic.
-
-    Args:
-        offset: offset of the record with the first event.
-        index: index of the first event in that record.
-        blocks: the event batches.
-    """
+    """Event batches of a store from a partition, in the topic's order, with offset and index of the first."""
 
     offset: int
     index: int
@@ -170,12 +157,7 @@ class _Blocks:
 
 @dataclass(slots=True)
 class _Reports:
-    """Reports for one shared store from one partition, in the order of the topic.
-
-    Args:
-        offset: offset of the first record.
-        reports: the reports.
-    """
+    """Reports for a shared store from a partition, in the topic's order. The offset is that of the first record."""
 
     offset: int
     reports: list[Report] = field(default_factory=list)
@@ -183,28 +165,12 @@ class _Reports:
 
 @dataclass(slots=True)
 class _Spans:
-    """Spans of one store from one partition, in the order of the topic.
-
-    Args:
-        offset: offset of the first record.
-        records: spans by record.
-    """
-
     offset: int
     records: list[StoreSpans] = field(default_factory=list)
 
 
 class OutputBuffer:
-    """Decoded output of a task that is not yet sent.
-
-    Args:
-        decoder: decoder of the plan's estate.
-        plan: names of topics, limits.
-        source: topic of the events, as named in dead letters.
-        buckets: the buckets of the estate.
-        task: number of the task; it spreads dead letters over buckets, and names what it flushes.
-        span_reader: span reader of records of the OpenTelemetry topic; None: the job reads none.
-    """
+    """Decoded output of a task that is not yet sent. task: spreads dead letters over buckets, and names flushes."""
 
     def __init__(
         self,
@@ -215,11 +181,7 @@ class OutputBuffer:
         task: int = 0,
         span_reader: SpanReader | None = None,
     ) -> None:
-        self._decoder = decoder
-        self._plan = plan
-        self._source = source
-        self._buckets = buckets
-        self._task = task
+        self._decoder, self._plan, self._source, self._buckets, self._task = decoder, plan, source, buckets, task
         self._flushes = 0
         self._span_reader = span_reader
         self._clear()
@@ -342,7 +304,6 @@ class OutputBuffer:
         )
 
     def _items(self) -> Iterator[Item]:
-        """Yield what there is for stores."""
         for (store, partition), blocks in self._stores.items():
             yield Item(store, partition, blocks.offset, blocks.index, BLOCK, join_blocks(blocks.blocks).pack())
         for (store, partition), reports in self._reports.items():

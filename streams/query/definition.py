@@ -65,24 +65,11 @@ class JobSettings:
     """The settings of a job, as given to `mqtwin stream`.
 
     Args:
-        estate: stores, queues and queue managers.
-        bootstrap_servers: Kafka's addresses.
-        checkpoint: a directory or any URI that Spark can write.
-        prefix: prefix of the names of topics.
-        kafka: client settings, see `streams.kafka.settings`.
-        conf: settings of Spark.
-        master: see `streams.query.session.open_session`.
         trigger: minimum time between the starts of two batches, in Spark's notation ("2 seconds").
-        available_now: process the records that exist now, and the reports that result, then end.
         max_records: maximum number of Kafka records per batch; 0: no limit; None: see `streams.query.bound`.
         starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
         fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
-        jars: see `streams.query.session.open_session`.
-        java: see `streams.query.session.open_session`.
-        status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
         skip: records to leave out, see `streams.checkpoint.skip`; the checkpoint is on this machine.
-        otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
-        spans: facts that its spans lack.
         snapshot_hours: hours of event time between two snapshots, see `streams.checkpoint.snapshots`; 0: none.
     """
 
@@ -124,12 +111,7 @@ def start_query(
     limits: Limits,
     explain_failure: Callable[[BaseException], str],
 ) -> StreamingQuery:
-    """Start the query.
-
-    Raises:
-        UsageError: a setting is wrong.
-        MqtwinError: Spark does not start the query.
-    """
+    """Start the query. UsageError: a setting is wrong. MqtwinError: Spark does not start the query."""
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
@@ -202,11 +184,7 @@ def _starting_offsets(settings: JobSettings) -> str:
 
 
 def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
-    """Return the output of the query as a frame of Kafka records: topic, key, value, headers.
-
-    Args:
-        events: input records, of `KAFKA_COLUMNS`.
-    """
+    """Return the output of the query as a frame of Kafka records: topic, key, value, headers."""
     from pyspark.sql import functions as f
 
     from streams.query.processor import TwinProcessor

@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -69,13 +70,7 @@ _log = structlog.get_logger("mqtwin.stream")
 
 def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
     """Run the job until SIGTERM or SIGINT, which let the running batch finish, or until it is done (`available_now`).
-
-    Args:
-        on_batch: called with the figures of each batch, see `streams.query.progress.batch_figures`.
-
-    Raises:
-        UsageError: a setting is wrong.
-        MqtwinError: the query failed; the message is the cause on one line.
+    UsageError: a setting is wrong. MqtwinError: the query failed; the message is the cause on one line.
     """
     with stop_requests() as stop:
         job = start_job(settings, on_batch=on_batch)
@@ -96,15 +91,8 @@ def start_job(
     session: SparkSession | None = None,
     on_batch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Job:
-    """Prepare topics, Spark and executors, and start the query.
-
-    Args:
-        session: session to use; None: a new one.
-        on_batch: see `run_job`.
-
-    Raises:
-        UsageError: a setting is wrong.
-        MqtwinError: Kafka does not answer, or an executor lacks something.
+    """Prepare topics, Spark and executors, and start the query. UsageError: a setting is wrong. MqtwinError: Kafka does
+    not answer, or an executor lacks something.
     """
     for_spark(settings.client)  # wrong settings are reported before anything is started
     if session is None:
@@ -147,7 +135,18 @@ def _start_guarded(
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
     marks = ReadMarks(settings.estate, settings.client, settings.topics)
-    log = _batch_log(settings, session, sources, None if settings.available_now else marks, on_batch)
+    directory = local_directory(settings.checkpoint)
+    log = BatchLog(
+        on_batch,
+        measure_session(session),
+        ends=lambda topic: end_offsets(settings.client, topic),
+        guard=sources,
+        marks=None if settings.available_now else marks,
+        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
+        transactions=watch_transactions(settings.client, settings.topics.read),
+        restarts=RestartLog(settings.estate),
+        snapshots=SnapshotWriter(directory, settings.snapshot_hours) if directory and settings.snapshot_hours else None,
+    )
     explain_failure = partial(_explain_failure, settings, guard, directories)
     session.streams.addListener(log)
     marks.tell(caught_up=False)  # there may be a backlog
@@ -194,36 +193,6 @@ def _skip_records(settings: JobSettings, guard: CheckpointGuard) -> None:
         skip_record(directory, place, settings.client, settings.topics, guard.note_skipped)
 
 
-def _batch_log(
-    settings: JobSettings,
-    session: SparkSession,
-    sources: SourceGuard | None,
-    marks: ReadMarks | None,
-    on_batch: Callable[[dict[str, Any]], None] | None,
-) -> BatchLog:
-    return BatchLog(
-        on_batch,
-        measure_session(session),
-        ends=lambda topic: end_offsets(settings.client, topic),
-        guard=sources,
-        marks=marks,
-        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
-        transactions=watch_transactions(settings.client, settings.topics.read),
-        restarts=RestartLog(settings.estate),
-        snapshots=_snapshot_writer(settings),
-    )
-
-
-def _snapshot_writer(settings: JobSettings) -> SnapshotWriter | None:
-    """Return the writer of snapshots; None if there are to be none, or the checkpoint is not on this machine."""
-    directory = local_directory(settings.checkpoint)
-    return (
-        SnapshotWriter(directory, settings.snapshot_hours)
-        if directory is not None and settings.snapshot_hours
-        else None
-    )
-
-
 def _explain_failure(
     settings: JobSettings, guard: CheckpointGuard, directories: Iterable[Path], error: BaseException
 ) -> str:
@@ -252,18 +221,7 @@ def _open_session(settings: JobSettings) -> SparkSession:
 
 
 class Job:
-    """A running query.
-
-    Args:
-        session: that runs it.
-        query: the query.
-        log: its listener.
-        local_directories: directories of executors on this machine, from which `stop` removes mirrors.
-        restart: called when the query has ended by itself; starts it again, or returns None if that is not needed.
-        explain_failure: returns the cause of a failure on one line.
-        guard: guard of its checkpoint.
-        sources: the watch over sources; None: no queue manager is watched.
-    """
+    """A running query. `restart` starts one that has ended by itself again, or returns None if that is not needed."""
 
     def __init__(
         self,
@@ -276,20 +234,14 @@ class Job:
         guard: CheckpointGuard | None = None,
         sources: SourceGuard | None = None,
     ) -> None:
-        self.session = session
-        self.query = query
+        self.session, self.query = session, query
         self._batches = log
-        self._local_directories = local_directories
-        self._restart = restart
-        self._guard = guard
-        self._sources = sources
+        self._local_directories, self._restart, self._guard, self._sources = local_directories, restart, guard, sources
         self._explain_failure = explain_failure
 
     def wait(self, stop: threading.Event | None = None) -> None:
-        """Wait for the end of the query or, once `stop` is set, for the end of the running batch.
-
-        Raises:
-            MqtwinError: the query failed; the message is the cause on one line.
+        """Wait for the end of the query or, once `stop` is set, for the end of the running batch. MqtwinError: the
+        query failed; the message is the cause on one line.
         """
         from py4j.protocol import Py4JError
 
@@ -326,7 +278,6 @@ class Job:
             raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
-        """Wait for the end of the running batch, if there is one."""
         _log.info("stopping", after="the running batch")
         self._batches.batch_ended.clear()
         while (
@@ -366,9 +317,6 @@ def explain(
 
     Checked in this order: Java has ended, a disk is full, a record has a time that Spark cannot read, a topic of the
     job was deleted, a Python worker was killed. Otherwise it is the innermost message of Spark's text.
-
-    Args:
-        kafka: client settings, ``bootstrap.servers`` among them.
     """
     java_exit = explain_java_exit(DEATH_SECONDS)
     if java_exit:
@@ -376,14 +324,15 @@ def explain(
     text = str(error)
     local = [Path(unquote(urlparse(checkpoint).path))] if urlparse(checkpoint).scheme in ("", "file") else []
     full = _find_full_disks([*local, *directories]) if _FILES.search(text) or _NO_SPACE.search(text) else []
-    if full:
-        return f"disk full: {'; '.join(full)}; make room: started again, the job continues where it was"
-    if _NO_SPACE.search(text):
-        return f"disk full: {one_line(text)}"
-    of_kafka = _explain_time(text) or _explain_missing_topics(text, topics, kafka)
-    if of_kafka:
-        return of_kafka
-    if _KILLED.search(text) and not _has_python_traceback(text):
+    if full or _NO_SPACE.search(text):
+        room = "; make room: started again, the job continues where it was"
+        return f"disk full: {'; '.join(full) + room if full else one_line(text)}"
+    if of_time := _explain_time(text):
+        return of_time
+    with suppress(MqtwinError):  # no broker answers, and Spark's own text has to do
+        if _NO_TOPIC.search(text) and (missing := missing_topics(kafka, topics)):
+            return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
+    if _KILLED.search(text) and "Traceback (most recent call last)" not in text:  # which Python did not raise
         return f"a Python worker was killed (out of memory?): {one_line(text)}"
     return one_line(text)
 
@@ -399,13 +348,6 @@ def _explain_time(text: str) -> str:
     )
 
 
-def _explain_missing_topics(text: str, topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> str:
-    missing = _find_missing_topics(topics, kafka) if _NO_TOPIC.search(text) else []
-    if not missing:
-        return ""
-    return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
-
-
 def _find_full_disks(places: Iterable[Path]) -> list[str]:
     """Return one sentence per disk with less than `FULL_BYTES` free space, or no room for another file."""
     sentences = {}
@@ -418,15 +360,3 @@ def _find_full_disks(places: Iterable[Path]) -> list[str]:
             elif (files := os.statvfs(existing)).f_files and files.f_favail < FULL_FILES:
                 sentences[existing] = f"{place}: {files.f_favail:,} of {files.f_files:,} files (inodes) free"
     return list(sentences.values())
-
-
-def _find_missing_topics(topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> list[str]:
-    try:
-        return missing_topics(kafka, topics)
-    except MqtwinError:  # no broker answers, and Spark's own text has to do
-        return []
-
-
-def _has_python_traceback(text: str) -> bool:
-    """Return True if a Python worker raised an exception and hence was not killed."""
-    return "Traceback (most recent call last)" in text

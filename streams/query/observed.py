@@ -48,15 +48,8 @@ class StateOperator(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BatchReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Spark's progress report of a batch [Spark: StreamingQueryProgress, JSON]; what it leaves out is empty.
-
-    Args:
-        batch_id: number of the batch.
-        num_input_rows: Kafka records read.
-        duration_ms: milliseconds of wall time by phase.
-        state_operators: the stateful operators.
-        sources: see `end_offsets`, `latest_offsets` and `behind`.
-        observed_metrics: see `observed`.
+    """Spark's progress report of a batch [Spark: StreamingQueryProgress, JSON]; what it leaves out is empty. Durations
+    are in milliseconds of wall time by phase.
     """
 
     batch_id: int
@@ -132,9 +125,7 @@ def plausible_clock(clock_us: int) -> int:
 
 def restarted_route(blocks: Iterable[EventBlock], duplicates: int, clock: int) -> int:
     """Return the number, plus one, of the route with most young duplicates of a store in a batch; 0 if they are few.
-
-    Args:
-        clock: clock of the store after the batch, microseconds. Events that were applied are not younger.
+    Events that were applied are not younger than the clock of the store after the batch.
     """
     total, young = 0, []
     for block in blocks:
@@ -148,11 +139,7 @@ def restarted_route(blocks: Iterable[EventBlock], duplicates: int, clock: int) -
 
 
 class RestartLog:
-    """Warnings of producers whose `seq` has started again, one for each store and queue manager.
-
-    Args:
-        estate: estate of the job.
-    """
+    """Warnings of producers whose `seq` has started again, one for each store and queue manager."""
 
     def __init__(self, estate: Estate) -> None:
         self._routes = estate.routes

@@ -43,32 +43,18 @@ _LAST_RECORDS = 100  # of a partition before a change of the estate, for its tim
 
 
 class Beginning(NamedTuple):
-    """Where a replay begins.
+    """Where a replay begins."""
 
-    Attributes:
-        time: latest event time before it, microseconds since 1970; NEVER: it is the beginning of the topic.
-        offsets: first offset of each partition of the events topic; of others it is their first one.
-        snapshot: the snapshot; None: none is needed.
-    """
-
-    time: int
-    offsets: Mapping[int, int]
-    snapshot: Snapshot | None = None
+    time: int  # latest event time before it, microseconds since 1970; NEVER: the beginning of the topic
+    offsets: Mapping[int, int]  # first ones of the events topic; of other partitions it is their first one
+    snapshot: Snapshot | None = None  # None: none is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPast:
-    """Where the past of a job is found.
-
-    Args:
-        kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        estate: estate of the job.
-        checkpoint: its checkpoint on this machine, for its snapshots, its earlier estates and the records that it left
-            out by --skip; None: the topic alone.
-        java: see `streams.query.session.open_session`.
-        session: Spark session to use; None: a temporary one where a snapshot is read.
-        warn: called with a line about what cannot be known of the past.
+    """Where the past of a job is found. A checkpoint on this machine has snapshots, earlier estates and the records
+    left out by --skip; without it there is the topic alone. Without `session` a temporary one reads a snapshot. `warn`
+    is called with what cannot be known.
     """
 
     kafka: Mapping[str, str]
@@ -83,14 +69,9 @@ class JobPast:
     _change_times: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def states(self, time_us: int, store: str | None = None) -> dict[str, StateRecord]:
-        """Return the state records as of a time, by store, sorted: those of a replay of all events up to it.
-
-        Args:
-            store: a single store; None: all that have had an event by then.
-
-        Raises:
-            UsageError: neither a snapshot nor the topic reaches back so far, or the store has had no event by then.
-            MqtwinError: no Kafka answers, or a snapshot cannot be read.
+        """Return the state records as of a time, by store, sorted: those of a replay of all events up to it. Without a
+        name, of all that have had an event by then. UsageError: neither a snapshot nor the topic reaches back so far,
+        or the store has had no event by then. MqtwinError: no Kafka answers, or a snapshot cannot be read.
         """
         is_shared = store is not None and not self.estate.stores[store].holds_messages
         own = None if is_shared else store  # others report to a shared store
@@ -107,14 +88,8 @@ class JobPast:
         return {store: states[store]}
 
     def timeline(self, begin_us: int, end_us: int, folder: Path) -> Timeline:
-        """Return every moment of a period, the events of which are kept in a folder.
-
-        Args:
-            end_us: its end, likewise; some later events may be in it, too.
-
-        Raises:
-            UsageError: as for `states`; there is no event in it.
-            MqtwinError: as for `states`.
+        """Return every moment of a period, the events of which are kept in a folder. Some events after its end may be
+        in it, too. UsageError: as for `states`; there is no event in it. MqtwinError: as for `states`.
         """
         recording = folder / f"{self.topics.events}.ndjson.zst"
         beginning, stretches, twins = self._open(begin_us, None)
@@ -133,11 +108,8 @@ class JobPast:
     def begins(self) -> list[int]:
         """Return the event times at which a replay can begin, microseconds since 1970, ascending; none: it cannot.
 
-        Those of changes of the estate are among them.
-
-        Raises:
-            UsageError: the user may not read the topic.
-            MqtwinError: no Kafka answers, or there is no such topic.
+        Those of changes of the estate are among them. UsageError: the user may not read the topic. MqtwinError: no
+        Kafka answers, or there is no such topic.
         """
         with self._open_reader() as reader:
             times = [beginning.time for beginning in self._beginnings(reader)]
@@ -151,10 +123,7 @@ class JobPast:
 
     def last_stretch(self) -> tuple[Player, EventOffsets]:
         """Return a player of today's estate that has played the topic's part of earlier ones, and where it continues.
-
-        Raises:
-            UsageError: the user may not read the topic.
-            MqtwinError: no Kafka answers, or there is no such topic.
+        UsageError: the user may not read the topic. MqtwinError: no Kafka answers, or there is no such topic.
         """
         with self._open_reader() as reader:
             first = {number: begin for number, (begin, _) in reader.ranges.items()}
@@ -239,9 +208,7 @@ class JobPast:
 
     def _open(self, time_us: int, store: str | None) -> tuple[Beginning, list[Stretch], Mapping[str, Twin]]:
         """Return the last beginning that has no event later than a time, the stretches from there on, and its twins.
-
-        Raises:
-            UsageError: there is none.
+        UsageError: there is none.
         """
         with self._open_reader() as reader:
             beginnings = self._beginnings(reader)
@@ -276,7 +243,6 @@ class JobPast:
         return beginnings
 
     def _snapshots(self) -> list[Snapshot]:
-        """Return the snapshots; none where the topic is not the one that they are of."""
         if self.checkpoint is None:
             return []
         is_of_other = self._manifest() is None and bool(self._topic_id)

@@ -33,14 +33,10 @@ _EXPECTED = "expected: a folder that the driver and all executors share, or hdfs
 
 
 def check_executors(session: SparkSession, checkpoint: str | None = None) -> dict[str, Path]:
-    """Check every executor and return their local directories, by host and process id of the Python daemon.
-
-    Args:
-        checkpoint: path or URI of the job's checkpoint, which executors must read and write; None: not checked.
-
-    Raises:
-        UsageError: an executor does not see the checkpoint; the message names its host.
-        MqtwinError: an executor lacks something, or has other versions than the driver; the message has the cause.
+    """Check every executor and return their local directories, by host and process id of the Python daemon. They must
+    read and write the checkpoint, if it is given. UsageError: an executor does not see the checkpoint; the message
+    names its host. MqtwinError: an executor lacks something, or has other versions than the driver; the message has the
+    cause.
     """
     is_cluster = not is_local(session.sparkContext.master or "")
     directory = local_directory(checkpoint) if checkpoint is not None and is_cluster else None
@@ -69,10 +65,8 @@ def check_executors(session: SparkSession, checkpoint: str | None = None) -> dic
 
 
 def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str, Path]:
-    """Run the probe until every executor has answered, and return their local directories.
-
-    Args:
-        directory: a checkpoint on this machine, to be read and written; "": none.
+    """Run the probe until every executor has answered, and return their local directories. The directory is a
+    checkpoint on this machine, to be read and written; "": none.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -98,7 +92,6 @@ def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str
 
 
 def _answer_name(word: str, executor: str) -> str:
-    """Return the name of the file that an executor writes into the checkpoint."""
     return f"{PROBE}{word}-{executor.replace('/', '-')}"
 
 

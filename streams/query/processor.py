@@ -62,16 +62,7 @@ _SPANS = StructType([StructField("spans", BinaryType(), False)])
 
 @dataclass(slots=True)
 class Output:
-    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the bucket in this batch.
-
-    Args:
-        plan: names and limits of topics.
-        records: topic, key, value and headers of each.
-        figures: by the names of `FIGURES`.
-        heard: see `streams.query.observed.SourceBits.words`.
-        restarted: see `streams.query.observed.restarted_route`.
-        clock: see `streams.query.observed.plausible_clock`.
-    """
+    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the bucket in this batch."""
 
     plan: Plan
     records: list[tuple[str, bytes, bytes, list[Header] | None]] = field(default_factory=list)
@@ -180,7 +171,6 @@ class TwinProcessor(StatefulProcessor):
         """Do nothing at the end of a task: the twins stay in memory for the next one."""
 
     def _order(self, store: str, spans: list[StoreSpans], output: Output) -> list[EventBlock]:
-        """Return the events of spans that wait no longer, and keep the others in the state store."""
         from streams.query.span_stage import order_spans  # only jobs with spans load protobuf
 
         assert self._spans is not None
@@ -202,9 +192,6 @@ class TwinProcessor(StatefulProcessor):
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store.
 
         An event at which the twin raises becomes a dead letter, the others are applied.
-
-        Args:
-            saved: its saved state; None: there is none.
         """
         self._state.select(store)
         inputs = _unpacked(items)
@@ -259,10 +246,8 @@ class TwinProcessor(StatefulProcessor):
             inputs.blocks[number] = without(block, own)
 
     def _apply(self, store: str, inputs: _Inputs, saved: SavedState | None, output: Output) -> None:
-        """Apply the inputs to the twin of a store, and write the changed pages to the state store.
-
-        Raises:
-            _RaisedError: the twin raised at an event; nothing was written.
+        """Apply the inputs to the twin of a store, and write the changed pages to the state store. _RaisedError: the
+        twin raised at an event; nothing was written.
         """
         blocks, reports, caught_up = inputs.blocks, inputs.reports, inputs.caught_up
         started = time.perf_counter_ns()
@@ -309,8 +294,6 @@ def _batched(stores: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 class _RaisedError(Exception):
-    """Error that a twin raised as it applied events."""
-
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
@@ -318,14 +301,8 @@ class _RaisedError(Exception):
 
 @dataclass(slots=True)
 class _Inputs:
-    """The content of a batch for a store.
-
-    Args:
-        blocks: event batches; those that spans gave are behind those of the events topic.
-        partitions: partition of the events topic of each of its event batches.
-        reports: reports of other stores.
-        caught_up: what the last mark says; None: there is none.
-        spans: spans by record.
+    """The content of a batch for a store. `caught_up` is what the last mark says. Blocks that spans gave are behind
+    those of the events topic, which have the partitions.
     """
 
     blocks: list[EventBlock]
@@ -346,7 +323,6 @@ def _applied(twin: Twin, blocks: Iterable[EventBlock]) -> list[Alert]:
 
 
 def _unpacked(items: Sequence[ReadItem]) -> _Inputs:
-    """Return the content of items."""
     batches = [item for item in items if item.kind == BLOCK]
     blocks = [EventBlock.unpack(item.payload) for item in batches]
     for block, item in zip(blocks, batches, strict=True):

@@ -80,9 +80,6 @@ def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]
     """Return the mean number of records per partition that are not yet read.
 
     Spark reports it too, except for a batch that it runs again after it was killed: for that it did not ask Kafka.
-
-    Args:
-        ends: returns the end offset of each partition of a topic; MqtwinError if Kafka does not answer.
     """
     unread = [
         max(0, end_offsets[number] - offset)
@@ -95,21 +92,7 @@ def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]
 
 
 class BatchLog(StreamingQueryListener):
-    """A listener that logs every batch with data, and sets events at the end of a batch and of the query.
-
-    Args:
-        on_batch: called with the figures of each batch with data, after they were logged.
-        resources: use of resources by the job's processes, for the figures; None: left out.
-        ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
-        guard: notified of every batch; None: no source is watched.
-        marks: notified of every batch; None: no marks are written.
-        status: notified of every batch and idle beat; None: no status file.
-        transactions: watch over open transactions; None: the job reads uncommitted records.
-        restarts: warnings of producers whose `seq` has started again; None: none are looked for.
-        snapshots: writer of snapshots, notified of every batch; None: there are none.
-        monotonic: monotonic clock, seconds.
-        wall: wall clock, seconds.
-    """
+    """A listener that logs batches with data, and sets events at their ends and the query's. None: not notified."""
 
     def __init__(
         self,
@@ -126,24 +109,18 @@ class BatchLog(StreamingQueryListener):
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._restarts = restarts
-        self._monotonic = monotonic
-        self._wall = wall
+        self._restarts, self._monotonic, self._wall = restarts, monotonic, wall
         self._latest_s = wall()  # the highest that the wall clock ever was
         self._beat_s = monotonic()  # end of the last batch, or of the last look that found nothing to read
         self._slow_s = SLOW_SECONDS
-        self._ends = ends
-        self._transactions = transactions
-        self._status = status
-        self._guard = guard
+        self._ends, self._transactions, self._status, self._guard = ends, transactions, status, guard
         self._listeners: list[Callable[[BatchReport], None]] = [
             listener.on_batch for listener in (guard, marks) if listener is not None
         ]
         if snapshots is not None:
             self._listeners.append(lambda report: snapshots.on_batch(report.batch_id, report.observed.get(CLOCK, 0)))
         self._log = structlog.get_logger("mqtwin.stream")
-        self._on_batch = on_batch
-        self._resources = resources
+        self._on_batch, self._resources = on_batch, resources
         self._warned_of_memory = False
         self.batch_ended = threading.Event()
         self.query_ended = threading.Event()
@@ -207,13 +184,8 @@ class BatchLog(StreamingQueryListener):
 
     def warn_if_slow(self, is_running: Callable[[], bool]) -> None:
         """Log a batch that runs for more than `SLOW_SECONDS`, and again after twice the time. To be called often.
-
-        Args:
-            is_running: returns True while a batch runs.
-
-        Raises:
-            ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect
-                again by it, and stand still until it is where it was; new ones do not.
+        ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect
+        again by it, and stand still until it is where it was; new ones do not.
         """
         wall_s = self._wall()
         self._latest_s = max(self._latest_s, wall_s)

@@ -72,8 +72,6 @@ class ReadMark(msgspec.Struct, frozen=True):
 
 
 class _AnyRecord(msgspec.Struct, frozen=True):
-    """The field that only a mark has."""
-
     caught_up: bool | None = None
 
 
@@ -83,11 +81,7 @@ _any_decoder = msgspec.json.Decoder(_AnyRecord)
 
 
 def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield (key, value) of the records for the reports of a source, in order.
-
-    Args:
-        limit: maximum bytes of a value; only a single report may exceed it.
-    """
+    """Yield (key, value) of the records for a source's reports, in order. Only one report may exceed `limit` bytes."""
     for target, group in groupby(reports, key=lambda report: report.target):
         yield from _records(target, list(group), limit)
 
@@ -124,7 +118,6 @@ def read_record(value: bytes | None, estate: Estate) -> list[Report] | ReadMark:
 
 
 def _check_shared(name: str, estate: Estate) -> None:
-    """Raise ReportError unless a store is one that others share."""
     shared = estate.stores.get(name)
     if shared is None or shared.holds_messages:
         raise ReportError(
@@ -134,11 +127,8 @@ def _check_shared(name: str, estate: Estate) -> None:
 
 
 def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
-    """Return the reports of a record, in its order.
-
-    Raises:
-        ReportError: the record is not JSON or not of the schema, its ticks do not increase, or a store is not in the
-            estate or not of the right kind.
+    """Return the reports of a record, in its order. ReportError: the record is not JSON or not of the schema, its ticks
+    do not increase, or a store is not in the estate or not of the right kind.
     """
     try:
         record = _decoder.decode(value or b"")
@@ -182,28 +172,16 @@ def unpack_reports(payload: bytes | memoryview) -> list[Report]:
 
 
 class ReadMarks:
-    """Writer of marks to the shared stores of an estate.
-
-    Args:
-        estate: the estate.
-        kafka: client settings, ``bootstrap.servers`` among them.
-        topics: names of the topics.
-
-    Attributes:
-        stores: the shared stores, sorted.
-    """
+    """Writer of marks to the shared stores of an estate."""
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
         self.stores = [name for name, store in estate.stores.items() if not store.holds_messages]
-        self._kafka = kafka
-        self._topics = topics
+        self._kafka, self._topics = kafka, topics
         self._last_mark: bool | None = None
 
     def tell(self, *, caught_up: bool) -> None:
-        """Write whether all events that existed have been read, unless the last marks say the same.
-
-        Raises:
-            MqtwinError: Kafka does not take the records.
+        """Write whether all events that existed have been read, unless the last marks say the same. MqtwinError: Kafka
+        does not take the records.
         """
         if not self.stores or caught_up == self._last_mark:
             return
@@ -228,9 +206,7 @@ class ReadMarks:
 
 def has_read_all(report: BatchReport, topics: Topics) -> bool | None:
     """Return True if a batch has read all events that existed at its start; None where Spark did not ask for their end.
-
-    Args:
-        topics: names of the topics; that of reports does not count.
+    The topic of reports does not count.
     """
     ends, latest = report.end_offsets, report.latest_offsets
     names = [name for name in topics.read if name != topics.reports]

@@ -25,16 +25,7 @@ FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind
 
 
 class Item(msgspec.Struct, array_like=True, frozen=True):
-    """Output of the decode stage for a store.
-
-    Args:
-        store: name of the store; empty: dead letters, which have none.
-        partition: partition of the first event.
-        offset: offset of the first event.
-        index: number of the first event in its record.
-        kind: BLOCK, SPANS, REPORT, MARK or DEAD.
-        payload: content, as the kind says.
-    """
+    """Output of the decode stage for a store, "" for dead letters; with partition, offset, index of the first event."""
 
     store: str
     partition: int
@@ -93,27 +84,9 @@ def unpack_items(rows: Iterable[tuple[Any, ...]]) -> list[ReadItem]:
 # column because PySpark takes time per column to pass rows. Behind these come two that are not
 # summed up: see `streams.query.observed`, RESTARTED and CLOCK.
 FIGURES = (
-    "events",
-    "duplicates",
-    "blocks",
-    "alerts",
-    "dead_letters",
-    "reports",
-    "stores",
-    "new",
-    "kept",
-    "attached",
-    "loaded",
-    "unmirrored",
-    "pages",
-    "page_bytes",
-    "open_us",
-    "apply_us",
-    "write_us",
-    "spans",
-    "spans_twice",
-    "spans_late",
-    "spans_unsized",
+    *("events", "duplicates", "blocks", "alerts", "dead_letters", "reports", "stores"),
+    *("new", "kept", "attached", "loaded", "unmirrored", "pages", "page_bytes", "open_us", "apply_us", "write_us"),
+    *("spans", "spans_twice", "spans_late", "spans_unsized"),
 )
 RECORD_DDL = (
     "topic string, key binary, value binary, headers array<struct<key string, value binary>>, figures array<long>"
@@ -161,10 +134,6 @@ class Buckets:
     A key costs Spark about 0.3 ms of CPU a batch, however few rows it has: its rows become Arrow batches of their own,
     and so does its output. A bucket has no state: that of a store stays under the store's name, in the partition that
     Spark's hash gives it, and a bucket holds only stores of one partition, so no reader of a checkpoint knows of them.
-
-    Args:
-        stores: names of the estate's stores.
-        partitions: number of state partitions.
     """
 
     def __init__(self, stores: Iterable[str], partitions: int) -> None:
@@ -194,11 +163,7 @@ class Buckets:
         return self._keys[task % self._partitions][0]
 
     def check(self, key: str, partition: int) -> None:
-        """Check that a bucket came to the partition that has the state of its stores.
-
-        Raises:
-            MqtwinError: it did not; its stores would begin anew.
-        """
+        """Check that a bucket came to the partition of its stores' state. MqtwinError: they would begin anew."""
         if self.partition_of(key) != partition:
             raise MqtwinError(
                 f"bucket {key} of {self._partitions} state partitions came to partition {partition}; expected: "

@@ -82,15 +82,10 @@ LOCAL_CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointi
 
 @dataclass(frozen=True, slots=True)
 class SparkJava:
-    """The Java of Spark's driver on this machine.
+    """The Java of Spark's driver on this machine."""
 
-    Attributes:
-        home: value for JAVA_HOME; None: the environment decides.
-        options: options of its command line.
-    """
-
-    home: Path | None = None
-    options: tuple[str, ...] = ()
+    home: Path | None = None  # value for JAVA_HOME; None: the environment decides
+    options: tuple[str, ...] = ()  # of its command line
 
 
 def open_session(
@@ -102,18 +97,10 @@ def open_session(
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> SparkSession:
-    """Start Spark, or return the session that already runs in this process.
-
-    Args:
-        master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
-        jars: Spark's Kafka connector and its dependencies (``deploy.java.jars``); empty if the cluster has them.
-        java: Java of the driver; None: the environment decides.
-        conf: settings of Spark; they override all others.
-        local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.
-
-    Raises:
-        UsageError: Spark does not start on this machine; the message is one line with the cause.
-        MqtwinError: Spark does not start on a cluster, or its Java ended before it answered.
+    """Start Spark, or return the session that already runs in this process. Jars are Spark's Kafka connector and its
+    dependencies, none if the cluster has them. A master may stand in `conf`, which overrides all other settings;
+    without one it is all cores of this machine. UsageError: Spark does not start on this machine; the message is one
+    line with the cause. MqtwinError: Spark does not start on a cluster, or its Java ended before it answered.
     """
     check_classic(master, conf or {})
     java = java or SparkJava()
@@ -144,11 +131,7 @@ def open_session(
 
 
 def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
-    """Raise UsageError for Spark Connect, by `sc://` or by what a shell or a session of before has left behind.
-
-    Args:
-        master: Spark's master, if it is given.
-    """
+    """Raise UsageError for Spark Connect, by `sc://` or by what a shell or a session of before has left behind."""
     remotes = {
         "SPARK_REMOTE": os.environ.get("SPARK_REMOTE", ""),
         "SPARK_CONNECT_MODE_ENABLED": os.environ.get("SPARK_CONNECT_MODE_ENABLED", ""),
@@ -167,11 +150,8 @@ def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
 def check_master(master: str) -> None:
     """Connect to the master of a standalone cluster or of Kubernetes; other masters are left to Spark.
 
-    Spark itself takes a minute to fail and does not name the cause.
-
-    Raises:
-        UsageError: the address is malformed.
-        MqtwinError: no connection is accepted; the message has the cause.
+    Spark itself takes a minute to fail and does not name the cause. UsageError: the address is malformed. MqtwinError:
+    no connection is accepted; the message has the cause.
     """
     match = re.fullmatch(r"(spark|k8s)://(?:https?://)?([^/]+)/?.*", master)
     if match is None:
@@ -247,13 +227,10 @@ def _own_interrupt_handler() -> Iterator[None]:
 
 
 def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, str]]:
-    """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`.
+    """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`. OSError: a directory
+    cannot be created.
 
-    Returns:
-        The directories, and environment variables for Java.
-
-    Raises:
-        OSError: a directory cannot be created.
+    The environment variables are for Java.
     """
     temporary = ScratchDirectory.claim(temporary_base())
     scratch, environment = [temporary], {}

@@ -37,13 +37,7 @@ Offsets = Mapping[int, int]  # offset of the next record, by partition
 
 @dataclass(slots=True)
 class _Source:
-    """A watched queue manager, in seconds of the monotonic clock.
-
-    Args:
-        limit_s: silence after which it is reported.
-        heard_at_s: time of its last event.
-        reported_at_s: time of the last report since then; None: not reported.
-    """
+    """A watched queue manager, in seconds of the monotonic clock, with the silence after which it is reported."""
 
     limit_s: float
     heard_at_s: float
@@ -58,13 +52,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Suspicion:
-    """Queue managers that are due, to be reported once the job has read the events topic up to `ends`.
-
-    Args:
-        names: the queue managers.
-        ends: end of the events topic when they became due.
-        time_s: wall time of that moment.
-    """
+    """Queue managers that are due, reported once the job has read the events topic to `ends`. time_s: wall time."""
 
     names: tuple[str, ...]
     ends: Offsets
@@ -72,14 +60,8 @@ class _Suspicion:
 
 
 class SourceWatch:
-    """The times of the last event of each watched queue manager; `check` reports those that are silent.
-
-    Args:
-        limits: seconds of silence by queue manager.
-        ends: returns the end of each partition of the events topic; MqtwinError if Kafka does not answer.
-        report: called with the queue manager and the seconds for which it has been silent.
-        monotonic: monotonic clock, seconds.
-        wall: wall clock, seconds since 1970.
+    """The times of the last event of each watched queue manager; `check` reports those that are silent. `report` gets
+    the queue manager and its seconds of silence; `ends` raises MqtwinError if Kafka does not answer.
     """
 
     def __init__(
@@ -91,10 +73,7 @@ class SourceWatch:
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._ends = ends
-        self._report = report
-        self._monotonic = monotonic
-        self._wall = wall
+        self._ends, self._report, self._monotonic, self._wall = ends, report, monotonic, wall
         self._lock = threading.Lock()
         self._sources = {name: _Source(limit, monotonic()) for name, limit in limits.items()}
         self._read: Offsets = {}
@@ -153,18 +132,10 @@ class SourceWatch:
 
 
 class SourceGuard:
-    """A thread with a `SourceWatch` over the sources of an estate, which writes heartbeats to Kafka.
-
-    Args:
-        estate: queue managers and their `silence_s`.
-        kafka: client settings, ``bootstrap.servers`` among them.
-        topics: names of the topics.
-    """
+    """A thread with a `SourceWatch` over the sources of an estate, which writes heartbeats to Kafka."""
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
-        self._estate = estate
-        self._kafka = kafka
-        self._topics = topics
+        self._estate, self._kafka, self._topics = estate, kafka, topics
         self._bits = SourceBits(estate)
         self._limits = watched_queue_managers(estate)
         self._watch = SourceWatch(self._limits, lambda: end_offsets(kafka, topics.events), self._write)
@@ -202,7 +173,6 @@ class SourceGuard:
                 _log.error("sources cannot be watched", why=f"{type(error).__name__}: {error}")
 
     def _write(self, qmgr: str, silent_s: int) -> None:
-        """Write a heartbeat for each store with messages of a queue manager."""
         routes = (self._estate.routes[number] for number in self._estate.routes_of_qmgr(qmgr))
         stores = [route.store for route in routes if route.store in self._estate.message_stores]
         now = time.time_ns() // 1000

@@ -28,13 +28,7 @@ _ASSUMED_BYTES = 0  # length of a put whose span has none, until the store's ord
 
 
 class SpanReader:
-    """Reader of records of the OpenTelemetry topic, for the decode stage.
-
-    Args:
-        estate: assigns spans to stores.
-        options: facts that spans lack.
-        decoder: decoder of the same estate.
-    """
+    """Reader of records of the OpenTelemetry topic, for the decode stage."""
 
     def __init__(self, estate: Estate, options: FeedOptions, decoder: Decoder) -> None:
         self._estate = estate
@@ -81,14 +75,7 @@ class SpanReader:
 
 @dataclass(slots=True)
 class SpanOutput:
-    """Result of the spans of a batch for a store.
-
-    Args:
-        block: events that wait no longer; None: there are none.
-        letters: events that the estate no longer takes.
-        memory: what is kept for the next batch, packed.
-        counts: complaints by code.
-    """
+    """Result of the spans of a batch for a store: `letters` that the estate lacks, `memory` for the next batch."""
 
     block: EventBlock | None
     letters: list[DeadLetter]
@@ -99,11 +86,7 @@ class SpanOutput:
 def order_spans(
     plan: Plan, decoder: Decoder, store: str, memory: bytes | None, records: Iterable[StoreSpans]
 ) -> SpanOutput:
-    """Take the spans of a store in a batch, and return the events that wait no longer.
-
-    Args:
-        memory: what an earlier batch returned; None: there was none.
-    """
+    """Take the spans of a store in a batch, and return the events that wait no longer."""
     options = plan.spans
     order = SpanOrder(options.late_s, options.length, MAX_STORE_KEYS)
     if memory is not None:

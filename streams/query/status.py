@@ -32,18 +32,8 @@ _log = structlog.get_logger("mqtwin.stream")
 
 
 class JobStatus(msgspec.Struct, kw_only=True):
-    """The content of a status file. Times are seconds since 1970, wall clock.
-
-    Args:
-        started_s: start of the query.
-        beat_s: end of the last batch, or the last trigger that found nothing to read.
-        trigger: minimum time between the starts of two batches, in Spark's notation.
-        batches: number of batches since the start.
-        sums: records, events, alerts and dead letters since the start.
-        dead_letter_reasons: dead letters since the start, by reason.
-        batch_s: end of the last batch; None before the first.
-        figures: figures of the last batch, see `streams.query.progress.batch_figures`.
-        behind: records per partition not yet read; None if not known.
+    """The content of a status file. Times are seconds since 1970, wall clock. A beat is a batch, or a trigger that
+    found nothing to read. Sums are since the start; `behind` is in records per partition, None if not known.
     """
 
     started_s: float
@@ -58,20 +48,10 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
 
 class StatusFile:
-    """The writer of a status file.
-
-    Args:
-        path: path of the file; its folder must exist.
-        trigger: see `JobStatus`.
-        wall: wall clock, seconds since 1970.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """The writer of a status file. UsageError: the file cannot be written."""
 
     def __init__(self, path: Path, trigger: str = "0 seconds", *, wall: Callable[[], float] = time.time) -> None:
-        self._path = path
-        self._wall = wall
+        self._path, self._wall = path, wall
         self._lock = threading.Lock()  # Spark calls listeners from a thread of its own
         self._has_failed = False
         self.status = JobStatus(started_s=wall(), beat_s=wall(), trigger=trigger, sums=dict.fromkeys(_SUMS, 0))
@@ -135,20 +115,12 @@ def trigger_seconds(text: str) -> float:
 
 
 def beat_limit_s(status: JobStatus, max_beat_s: float = MAX_BEAT_S) -> float:
-    """Return the seconds since its last beat after which a job counts as dead.
-
-    Args:
-        max_beat_s: the least limit, seconds.
-    """
+    """Return the seconds since its last beat after which a job counts as dead. It is at least `max_beat_s`."""
     return max(max_beat_s, _TRIGGERS * trigger_seconds(status.trigger))
 
 
 def stopped_text(path: Path, now_s: float) -> str:
-    """Return that the job of a status file has stopped, and since when; empty while it runs.
-
-    Args:
-        now_s: wall clock, seconds since 1970.
-    """
+    """Return that the job of a status file has stopped, and since when; empty while it runs."""
     status = read_status(path)
     if status is None:
         return f"The job has no status file {path}: it was never started, or without --status-file"

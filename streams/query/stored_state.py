@@ -49,17 +49,9 @@ def read_states(
     java: SparkJava | None = None,
     session: SparkSession | None = None,
 ) -> Iterator[StateRecord]:
-    """Yield the state record of each store after the last committed batch, by store.
-
-    Args:
-        estate: stores and queues, whose names and sizes are not in the checkpoint. Other stores are left out.
-        store: name of a single store to read; None: all.
-        java: see `streams.query.session.open_session`.
-        session: session to use; None: a temporary one.
-
-    Raises:
-        UsageError: there is no such store.
-        MqtwinError: the state cannot be read, or does not fit the estate.
+    """Yield the state record of each store after the last committed batch, by store. Names and sizes come from the
+    estate; stores that it lacks are left out. Without `session` a temporary one is used. UsageError: there is no such
+    store. MqtwinError: the state cannot be read, or does not fit the estate.
     """
     with _session(java, session) as own:
         for twin in _read_twins(own, directory, estate, store):
@@ -98,13 +90,7 @@ def read_twins(
 
 def count_older(directory: Path, *, java: SparkJava | None = None, session: SparkSession | None = None) -> Counts:
     """Return the number of stores whose state is of an earlier format, and of all, after the last committed batch.
-
-    Args:
-        java: see `streams.query.session.open_session`.
-        session: session to use; None: a temporary one.
-
-    Raises:
-        MqtwinError: the state cannot be read, or is of a format that is not read.
+    MqtwinError: the state cannot be read, or is of a format that is not read.
     """
     older = stores = 0
     with _session(java, session) as own, _reading(directory):
@@ -130,7 +116,6 @@ def _session(
 
 @contextmanager
 def _reading(directory: Path) -> Iterator[None]:
-    """Raise MqtwinError where Spark cannot read the state of a checkpoint."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -144,7 +129,6 @@ def _reading(directory: Path) -> Iterator[None]:
 
 
 def _headers(session: SparkSession, directory: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield store and header of each state."""
     headers = _read_variable(session, directory, HEADER).selectExpr("key.store as store", "value.header as header")
     for row in headers.toLocalIterator():
         yield str(row["store"]), bytes(row["header"])
@@ -172,7 +156,6 @@ def _read_twins(
 
 
 def _read_variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
-    """Return a state variable of the query as a frame."""
     return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
 
 
@@ -186,16 +169,9 @@ def _restore(estate: Estate, name: str, header: bytes, pages: list[tuple[int, by
 def repartition(
     directory: Path, partitions: int, *, java: SparkJava | None = None, session: SparkSession | None = None
 ) -> int:
-    """Distribute the state of a checkpoint over another number of partitions, and return the number before.
-
-    Args:
-        partitions: their new number; that of the state changes nothing.
-        java: see `streams.query.session.open_session`.
-        session: session to use; None: a temporary one.
-
-    Raises:
-        UsageError: a job runs on it, it is damaged or of a format that is not read, or was never committed.
-        MqtwinError: Spark fails; the checkpoint is as it was, or the same command continues.
+    """Distribute the state of a checkpoint over another number of partitions, and return the number before. That of the
+    state changes nothing. UsageError: a job runs on it, it is damaged or of a format that is not read, or was never
+    committed. MqtwinError: Spark fails; the checkpoint is as it was, or the same command continues.
     """
     open_stopped(directory)
     guard = LocalGuard(directory)

@@ -90,14 +90,8 @@ class _Mapping:
 def map_shared(file: int, size: int) -> npt.NDArray[np.uint8]:
     """Map the first `size` bytes of a file, writable and shared, and return them as an array.
 
-    The descriptor may be closed afterwards.
-
-    Args:
-        file: descriptor of the open file, which has at least `size` bytes.
-        size: bytes, at least 1.
-
-    Raises:
-        OSError: the file cannot be mapped; ENOMEM if the process has reached its limit of mappings.
+    The descriptor may be closed afterwards. OSError: the file cannot be mapped; ENOMEM if the process has reached its
+    limit of mappings.
     """
     address = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
     if address == _FAILED:
@@ -123,10 +117,8 @@ def block_directory() -> Path:
 def mirror_root(blocks: Path) -> Path:
     """Return this user's directory of mirrors beside an executor's `block_directory`; create it if it is missing.
 
-    Spark removes the block directory with the executor. The directory above it outlives a restart of the job.
-
-    Raises:
-        OSError: it cannot be created, or belongs to another user.
+    Spark removes the block directory with the executor. The directory above it outlives a restart of the job. OSError:
+    it cannot be created, or belongs to another user.
     """
     root = base_of(blocks.parent) / f"mqtwin-mirror-{os.getuid()}"
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -137,11 +129,7 @@ def mirror_root(blocks: Path) -> Path:
 
 
 def mirror_directory(root: Path, query: str, plan: str) -> Path:
-    """Return the directory of a query's mirrors.
-
-    Args:
-        root: see `mirror_root`.
-    """
+    """Return the directory of a query's mirrors."""
     return root / f"{quote(query, safe='')}-{boot_id()}-{plan[:12]}"
 
 
@@ -166,7 +154,6 @@ def remove_abandoned(root: Path, keep: Path) -> None:
 
 
 def _last_use(directory: Path) -> float:
-    """Return the latest time of modification in a directory, seconds since 1970."""
     times = [0.0]
     for path in (directory, *directory.glob("*")):
         with contextlib.suppress(FileNotFoundError):  # removed by another process meanwhile
@@ -212,9 +199,6 @@ class Mirror:
     """The arrays of one store in a file, a `twin.state.arrays.Arrays`. Created by `claim`.
 
     Without room for the file or its mapping the arrays are in this process's memory, and `validate` has no effect.
-
-    Attributes:
-        is_shared: True if other processes can map the arrays: they are in the file, and it was not removed.
     """
 
     def __init__(self, path: Path, file: int) -> None:
@@ -223,14 +207,12 @@ class Mirror:
         self._extents: dict[str, _Extent] = {}
         self._arrays: dict[str, Array] = {}
         self._content = _NOTHING  # the file, mapped
-        self.is_shared = True
+        self.is_shared = True  # other processes can map the arrays: they are in the file, and it was not removed
 
     @classmethod
     def claim(cls, path: Path) -> Mirror | None:
         """Lock the mirror in a file, created if it is missing, until `release`; None if another process has the lock.
-
-        Raises:
-            OSError: the file cannot be created or opened; see `NO_ROOM`.
+        OSError: the file cannot be created or opened; see `NO_ROOM`.
         """
         while True:
             file = _open(path)
@@ -304,7 +286,6 @@ class Mirror:
             self.is_shared = False
 
     def _replace_file(self) -> None:
-        """Replace the file by an empty one, locked by this process."""
         new = self._path.with_name(f"{self._path.name}{_NEW_SUFFIX}")
         new.unlink(missing_ok=True)  # left by a process that was killed here
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -318,10 +299,8 @@ class Mirror:
         self._file = file
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
-        """Return arrays of these sizes: the content of the file, or zeros if it is new.
-
-        Raises:
-            AttachError: the file holds other arrays, or cannot be mapped.
+        """Return arrays of these sizes: the content of the file, or zeros if it is new. AttachError: the file holds
+        other arrays, or cannot be mapped.
         """
         if self.is_shared and os.fstat(self._file).st_size:
             self._attach(sizes)
@@ -465,7 +444,6 @@ def _unlock(file: int) -> None:
 
 
 def _is_file_at(file: int, path: Path) -> bool:
-    """Return True if the path still names the open file."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
@@ -482,11 +460,7 @@ def _room(size: int) -> int:
 
 
 def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
-    """Return the offset for a growing array: its own if there is room, else the first gap, else the end.
-
-    Args:
-        size: new size in bytes.
-    """
+    """Return the offset for a growing array of `size` bytes: its own if there is room, the first gap, or the end."""
     obstacles = [other for other in others if other.size]
     next_offset = min((other.offset for other in obstacles if other.offset >= extent.offset), default=1 << 62)
     size = _room(size)

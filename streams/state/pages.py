@@ -44,9 +44,7 @@ class StoreState:
 
     def saved(self, stores: Sequence[str]) -> list[SavedState | None]:
         """Return token and header of each of at most `MAX_STORES` stores as last written; None: there is none yet.
-
-        Raises:
-            PySparkRuntimeError: the state store refused this, or what was written before.
+        PySparkRuntimeError: the state store refused this, or what was written before.
         """
         if self._pipeline is not None:
             rows = self._pipeline.get_values(HEADER, [(store,) for store in stores])
@@ -64,10 +62,8 @@ class StoreState:
             yield int(number), bytes(data)
 
     def write_pages(self, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
-        """Write pages, and return their number and total size in bytes.
-
-        Raises:
-            PySparkRuntimeError: the state store refused a page, of this key or of one before.
+        """Write pages, and return their number and total size in bytes. PySparkRuntimeError: the state store refused a
+        page, of this key or of one before.
         """
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.WRITING)
@@ -82,9 +78,7 @@ class StoreState:
 
     def write_header(self, token: bytes, header: bytes) -> None:
         """Write token and header, after the pages: making these changes what the header says of journals.
-
-        Raises:
-            PySparkRuntimeError: the state store refused this, or what was written before.
+        PySparkRuntimeError: the state store refused this, or what was written before.
         """
         if self._pipeline is None:
             self._header.update((token, header))
@@ -115,8 +109,7 @@ class _Pipeline:
     def __init__(self, client: Any) -> None:
         import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
 
-        self._messages = messages
-        self._client = client
+        self._messages, self._client = messages, client
         self._file = client.sockfile
         self._dumps = client.pickleSer.dumps
         self._unanswered = self._pending_bytes = 0
@@ -180,7 +173,6 @@ class _Pipeline:
         return len(message)
 
     def _settle(self) -> None:
-        """Read the answers that are due."""
         self._file.flush()
         refusals = []
         for _ in range(self._unanswered):

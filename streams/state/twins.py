@@ -52,12 +52,7 @@ class TwinSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Upper bounds of the cached twins of a process.
-
-    Args:
-        twins: their number; each has one memory mapping.
-        memory_bytes: arrays of twins without a mirror, in this process's own memory.
-    """
+    """Upper bounds of the cached twins of a process. memory_bytes: bound of arrays without a mirror."""
 
     twins: int
     memory_bytes: int
@@ -79,14 +74,7 @@ class SavedState:
 
 @dataclass(slots=True)
 class TwinLease:
-    """A twin checked out for one batch.
-
-    Args:
-        twin: twin of the store.
-        source: origin of the twin.
-        token: token of the batch, for the state store's header.
-        arrays: arrays of the twin.
-    """
+    """A twin checked out for one batch."""
 
     twin: Twin
     source: TwinSource
@@ -113,20 +101,12 @@ class _CachedTwin:
 
 
 class Twins:
-    """The twins of one query in this process.
-
-    Args:
-        estate: describes the stores.
-        directory: directory of the mirrors; None: arrays are in this process's memory only.
-        loss: for tests, the rate at which caches are lost.
-        bounds: bounds of the cache; None: those of this process.
-    """
+    """The twins of one query in this process. directory: None: arrays are in memory only; loss: for tests."""
 
     def __init__(
         self, estate: Estate, directory: Path | None, loss: Loss | None = None, bounds: Bounds | None = None
     ) -> None:
-        self._estate = estate
-        self._directory = directory
+        self._estate, self._directory = estate, directory
         self._loss = loss or Loss()
         self._bounds = bounds or Bounds.of_process()
         self._cache: OrderedDict[str, _CachedTwin] = OrderedDict()  # by store, the last used at the end
@@ -139,12 +119,8 @@ class Twins:
         """Check out the twin of a store for one batch.
 
         The body applies the batch's events and writes pages and header, with the token of the lease, to the state
-        store. If it ends without an error the caches get that token, otherwise the twin is dropped.
-
-        Args:
-            batch: number of the batch, for `loss`.
-            saved_state: saved state of the state store; None if it has nothing of this store.
-            pages: reads all pages of the state store; called only if no cache is current.
+        store. If it ends without an error the caches get that token, otherwise the twin is dropped. Pages are read only
+        if no cache is current.
         """
         self._lose_caches(store, batch)
         claimed = self._claim(store)
@@ -164,11 +140,6 @@ class Twins:
         self, store: str, saved_state: SavedState | None, pages: Callable[[], Pages], claimed: Mirror | None
     ) -> tuple[TwinLease, Mirror | None]:
         """Open the twin from the first current source, and invalidate the mirror.
-
-        Args:
-            saved_state: saved state of the state store, if any.
-            pages: reads all pages of the state store.
-            claimed: the locked mirror; None if there is none for this process.
 
         Returns:
             The lease, and the mirror that holds the lock, if any.
@@ -213,7 +184,6 @@ class Twins:
             self._drop(next(iter(self._cache)))
 
     def _drop(self, store: str) -> _CachedTwin | None:
-        """Remove a store's twin from the cache and return it, if it was there."""
         cached = self._cache.pop(store, None)
         if cached is not None:
             self._memory_bytes -= cached.memory_bytes
@@ -250,7 +220,6 @@ class Twins:
 
 @lru_cache(maxsize=1 << 14)
 def _mirror_path(directory: Path, store: str) -> Path:
-    """Return the file of a store's mirror."""
     return directory / quote(store, safe="")
 
 
