@@ -1,8 +1,8 @@
 """`python -m tests.tools.score.weeks --loads FOLDER`: how good the long forecast is on months of stores.
 
 Ten kinds of store in turn: the ordinary months of `tests.tools.score.month`, without a filling and with one; those
-without one that leak 0.5, 1, 2, 4, 6 or 10 percentage points a day from some day on; readers that are away on weekends; a
-reader whose limit the working days exceed, at a load that may grow. What is asked every six hours, until the store is
+without one that leak 0.5, 1, 2, 4, 6 or 10 percentage points a day from some day on; readers that are away on weekends;
+a reader whose limit the working days exceed, at a load that may grow. What is asked every six hours, until the store is
 full, is whether it will be within 24 and 72 hours. `--write` writes the table into docs/forecast.md.
 """
 
