@@ -1,4 +1,4 @@
-"""Storage class memory of a twin: demands, coupling facilities, other estates. The rules: tests/domain/test_scm.py.
+"""Storage class memory of a twin: demands, coupling facilities, other estates. Rules: scm.events.
 
 Sources: [IBM: How storage class memory works with IBM MQ for z/OS], here "the document"; docs/storage-model.md.
 """
