@@ -6,6 +6,15 @@ from tests.support.twin_driver import TwinDriver
 from twin.records.bounds import DATA_SET_BLOCKS_MAX, DATA_SET_PAGES_MAX
 
 
+def test_the_worst_resource_is_found_before_rounding() -> None:
+    driver = TwinDriver(size=400_000_000)
+    total = driver.state()["ents_max"]
+    driver.measure(ents_used=0)
+    driver.put(count=total // 10)
+    entries = driver.state()["ents_used"]
+    assert driver.measure(ents_used=entries + 1)["drift_pct"] == pytest.approx(-100 / total, abs=1e-4)
+
+
 def test_a_senseless_measurement_leaves_numbers_that_are_numbers() -> None:
     driver = TwinDriver()
     limit = 2**53 - 1  # what an event may say; messages: 2**31 - 1, a data set: 16 TB
