@@ -17,7 +17,6 @@ from twin.simulation import demo_estate_text
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_A_BROKER = {"events.md"}
-ANY_PROGRAM = re.compile(r"^```python\b[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # with a title, too
 PROGRAMS = {
     path.name: re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for path in sorted((ROOT / "docs").glob("*.md"))

@@ -1,16 +1,16 @@
-"""`python -m tests.cases PATH`: write what comes out of a case or a file of scripts; read it before you commit it."""
+"""`python -m tests.cases PATH`: write what comes out of a case, a file of scripts or one of commands; read it first."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.cases import write
-from tests.cases.scripts import written
+from tests.cases import commands, scripts, write
 
 for path in (Path(name).resolve() for name in sys.argv[1:]):
     if path.is_file():
-        path.write_text(written(path), encoding="utf-8")
+        kind = commands if path.suffix == ".typed" else scripts
+        path.write_text(kind.written(path), encoding="utf-8")
         continue
     write(path)
     for own in (path / "events", path / "complaints"):

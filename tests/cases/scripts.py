@@ -1,11 +1,14 @@
 """Scripts of events: what happens to a tiny store, and what must come out. `tests/domain/test_scripts.py` plays them.
 
-`stores/NAME.events` has cases, between empty lines: `#` and a title, the kind of store with its attributes, and a line
-an event, each a second after the one before. `put 500 queue=B.QUEUE count=3` is one event, `5 put` are five, `wait 60`
-is a HEARTBEAT a minute later, `after=-5` another time; `reopen` starts the program anew. Sizes are in bytes, or in K,
-M, G, e (entries with 6 elements) or b (blocks of 8 KB); a store with `forecasts=false` foresees nothing.
-Behind `->` stand fields of the state record. Below an event stand all alerts that it brings, but forecasts: time,
-change, condition, resources, percent in use, severity, and `part` where another alert is the root of its incident.
+`stores/NAME.events` has cases, between empty lines: `#` and a title, the kind of store with its attributes, and a
+line an event, each a second after the one before. `put 500 queue=B.QUEUE count=3` is one event, `5 put` are five, as
+are `put 10..14 msgid=A0..4`, each with its number; `wait 60` is a HEARTBEAT a minute later, `after=-5` another time;
+`reopen` starts the program anew. Sizes are in bytes, or in K, M, G, e (entries with 6 elements) or b (blocks of 8
+KB); a store with `forecasts=false` foresees nothing, one with `oracle=false` does what the oracle has no rules of.
+Behind `->` stand fields of the state record, or `in_scm`, the lengths of the messages in SCM from the oldest on,
+where `3*100` are three of 100; behind ` # ` stands why. Below an event stand all alerts that it brings, but
+forecasts: time, change, condition, resources, percent in use, severity, and `part` where another alert is the root of
+its incident.
 Below an alert, `filled by` names queues with their shares, `says` a text that its cause, an action or a reason has,
 `never` one that none has, and `name=` other fields. `python -m tests.cases FILE` writes all but texts as it comes out.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +46,7 @@ KINDS: dict[str, tuple[Any, Any, str]] = {  # twin, oracle, and attributes unles
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "e": ENTRY_AND_6_ELEMENTS, "b": 8 << 10}
 CONTENT = {"alter": "attributes", "rebuild": "attributes", "measure": "measured"}
 _AMOUNT = re.compile(r"([0-9][0-9_]*)([KMGeb]?)")
+_RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 
 
 class Script(NamedTuple):
@@ -83,8 +88,9 @@ class Played:
         self._reopens = reopens
         events = [line for line in script.text.splitlines() if not line.startswith("  ")]
         start = next(number for number, line in enumerate(events) if not line.startswith("#"))
-        self._open(events[start])
-        self.lines += events[: start + 1]
+        opened, arrow, facts = events[start].partition(" -> ")
+        self._open(opened)
+        self.lines += [*events[:start], self._shown(opened, facts) if arrow else opened]
         notes = _notes(script.text)
         for number, line in enumerate(events[start + 1 :]):
             seen = len(self.twin.alerts)
@@ -102,22 +108,28 @@ class Played:
         kind, *words = line.split()
         twin, oracle, usual = KINDS[kind]
         attributes = _values([*usual.split(), *words])
-        foresees = attributes.pop("forecasts", True)
+        foresees, has_oracle = attributes.pop("forecasts", True), attributes.pop("oracle", True)
         for qmgr, fields in attributes.get("smds", {}).items():
             attributes["smds"][qmgr] = data_set(**fields)
-        self.twin, self.oracle = twin(**attributes), oracle(**attributes)
+        self.twin, self.oracle = twin(**attributes), oracle(**attributes) if has_oracle else None
         self.twin.decoding.foresees = self.twin.twin.monitor.enabled = foresees
 
     def _event(self, line: str) -> str:
-        event, arrow, facts = line.partition(" -> ")
+        event, arrow, facts = line.partition("  # ")[0].partition(" -> ")
         words = event.split()
         times = int(words.pop(0)) if words[0].isdigit() else 1
-        for _ in range(times):
-            self._send(*words)
-        assert_same(self.twin.twin, self.oracle.oracle)
-        if not arrow:
-            return line
-        state = self.twin.state()
+        spans = [(int(found[1]), int(found[2])) for word in words if (found := _RANGE.search(word))]
+        for number in range(spans[0][1] - spans[0][0] + 1) if spans else range(times):
+            self._send(*(_RANGE.sub(lambda found, plus=number: str(int(found[1]) + plus), word) for word in words))
+        if self.oracle:
+            assert_same(self.twin.twin, self.oracle.oracle)
+        return self._shown(event, facts) + line[len(event) + len(arrow) + len(facts) :] if arrow else line
+
+    def _shown(self, event: str, facts: str) -> str:
+        """Return an event with its facts as they are now."""
+        state = self.twin.state() | {"in_scm": self.twin.lengths_in_scm}
+        if self.oracle and "in_scm=" in facts:
+            assert self.twin.lengths_in_scm() == self.oracle.lengths_in_scm()
         names = [fact.partition("=")[0] for fact in facts.split()]
         return f"{event} -> {' '.join(f'{name}={_text(_field(state, name))}' for name in names)}"
 
@@ -137,8 +149,8 @@ class Played:
             fields["length"] = _value(amounts[0]) if amounts else 100
         if op in {*CONTENT, "heartbeat", "restart"}:
             fields["queue"] = None
-        for driver in (self.twin, self.oracle):
-            driver.send(op.upper(), time=driver.time + int(after * 1e6), **fields)
+        for driver in filter(None, (self.twin, self.oracle)):
+            driver.send(op.upper(), time=driver.time + round(after * 1e6), **fields)
 
 
 def _notes(text: str) -> dict[tuple[int, str], list[str]]:
@@ -197,6 +209,8 @@ def _values(words: Iterable[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if amount := _AMOUNT.fullmatch(text):
         return int(amount[1]) * UNITS[amount[2]]
+    if text[:1] in {"[", "{"}:
+        return json.loads(text)
     if text in {"true", "false", "null"} or text.replace(".", "", 1).lstrip("-").isdigit():
         return json.loads(text)
     return text.strip('"')
@@ -205,9 +219,12 @@ def _value(text: str) -> Any:
 def _field(state: dict[str, Any], name: str) -> Any:
     place: Any = state
     for part in name.split("."):
-        place = place[int(part) if isinstance(place, list) else part]
+        place = place[int(part)] if isinstance(place, list) else place.get(part, "absent")
     return place
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if callable(value):
+        runs = ((length, sum(1 for _ in run)) for length, run in groupby(value()))
+        return ",".join(f"{count}*{length}" if count > 1 else str(length) for length, count in runs) or "none"
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Bytes in storage class memory, as the oracle counts them. Cases worked by hand: tests/domain/test_scm.py."""
+"""Bytes in storage class memory, as the oracle counts them. Cases worked by hand: tests/cases/stores/scm.events."""
 
 from tests.naive.pools import elements_of_length, pools_of_size
 from tests.naive.scm import bytes_of

@@ -46,7 +46,6 @@ stores = ["QSG1/APP*"]
 bounds = { size = ["1M", "8M"] }
 per_hour = 2
 """
-FULL_IN = {"p10": 1200.0, "p50": 1800.0, "p90": 2400.0}
 
 
 def estate(folder: Path) -> Estate:

@@ -49,10 +49,6 @@ def measured(time: str, size: int) -> dict[str, Any]:
     return {"time": time, "qmgr": "QM01", "op": "MEASURE", "store": STORE, "measured": {"size": size}}
 
 
-def cleared(time: str, qmgr: str = "QM01") -> dict[str, Any]:
-    return {"time": time, "qmgr": qmgr, "op": "CLEAR", "queue": "ORDERS"}
-
-
 # --- what alerts say -------------------------------------------------------------------------------------------------
 
 

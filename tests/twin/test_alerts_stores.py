@@ -46,19 +46,6 @@ def test_full_of_a_data_set_opens_whatever_its_threshold(monkeypatch: pytest.Mon
     assert driver.alert_changes() == [(OPENED, "full", "smds/QM01")]
 
 
-def test_the_interval_is_that_of_the_real_lengths() -> None:
-    """Ten lengths between 1 and 2,000 bytes, and the same messages as counted by statistics."""
-    lengths = [1, 1, 255, 256, 257, 700, 1_200, 1_500, 1_999, 2_000]
-    single, counted = (TwinDriver(size=1_000 * ENTRY_AND_6_ELEMENTS, **NO_RULES) for _ in range(2))
-    for length in lengths:
-        elements = single.put(length)["elems_used"]
-    mean, longer = divmod(sum(lengths), len(lengths))
-    counted.put(mean, count=len(lengths) - longer)
-    state = counted.put(mean + 1, count=longer)
-    assert state["elems_low"] <= elements <= state["elems_high"]
-    assert state["elems_high"] - state["elems_low"] == 2 * len(lengths)
-
-
 def test_augmented_space_is_exhausted_before_scm_is() -> None:
     driver = TwinDriver(size=104 * ENTRY_AND_6_ELEMENTS, scm_max_size=GIB, **NO_RULES)
     on_facility(driver, size=driver.state()["size"] + (8 << 20) + 164, scm=GIB)

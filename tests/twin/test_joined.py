@@ -288,15 +288,6 @@ def test_puts_that_are_taken_never_fill_a_data_set() -> None:
     assert "full" not in {alert.condition for alert in driver.alerts}
 
 
-def test_storage_class_memory_takes_what_a_count_would_overfill_the_structure_with() -> None:
-    driver = ScmDriver()
-    driver.put(1_000, count=100)
-    state = driver.state()
-    assert state["overfull_puts"] == 0
-    assert state["ents_used"] + state["scm"]["messages"] == 100
-    assert state["usage_pct"] <= 100
-
-
 # --- limits that are assumed -----------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.naive.estates import data_set
 from tests.naive.private_estates import page_set, queue_file
 from tests.support.profile import examples
 from tests.support.twin_driver import QueueFileDriver, ScmDriver, TwinDriver
@@ -33,12 +32,6 @@ def test_all_totals_of_a_structure_are_taken_over_with_a_resync() -> None:
     assert driver.reopen().state() == state
 
 
-def test_without_a_resync_they_win_as_well() -> None:
-    driver = altering()
-    state = driver.measure(ents_max=700, ents_used=10)
-    assert (state["ents_max"], state["sizes_measured"]) == (700, {})
-
-
 def test_a_measured_total_stays_while_puts_fill_the_structure() -> None:
     driver = altering()
     driver.measure(resync=True, ents_max=400, elems_max=4_000, ents_used=10, elems_used=20)
@@ -48,21 +41,6 @@ def test_a_measured_total_stays_while_puts_fill_the_structure() -> None:
     state = driver.state()
     assert (state["ents_max"], state["elems_max"], state["auto_alters"]) == (400, 4_000, 0)
     assert ("opened", "threshold", "entries") in driver.alert_changes()
-
-
-def test_it_ends_with_an_alter_of_the_size_and_with_a_rebuild() -> None:
-    for op, attributes in (("ALTER", {"size": 1 << 21}), ("REBUILD", {})):
-        driver = altering()
-        arithmetic = driver.state()["ents_max"]
-        driver.measure(resync=True, ents_max=700, ents_used=10)
-        state = driver.send(op, None, attributes=attributes)
-        assert state["ents_max"] == arithmetic * (2 if op == "ALTER" else 1)
-
-
-def test_it_stays_with_another_alter() -> None:
-    driver = altering()
-    driver.measure(resync=True, ents_max=700, ents_used=10)
-    assert driver.send("ALTER", None, attributes={"offld1_th": 60})["ents_max"] == 700
 
 
 def test_a_total_that_is_not_measured_is_not_played_either() -> None:
@@ -81,13 +59,6 @@ def test_sizes_of_data_sets_are_taken_over() -> None:
     assert (state["smds"]["QM01"]["blocks_total"], state["smds"]["QM01"]["blocks_used"]) == (80, 76)
     assert ("opened", "threshold", "smds/QM01") in driver.alert_changes()
     assert driver.reopen().state() == state
-
-
-def test_a_data_set_found_larger_has_expanded() -> None:
-    driver = TwinDriver(smds={qmgr: data_set(size=1 << 20, max_size=1 << 20) for qmgr in ("QM01", "QM02")})
-    driver.put(60_000, count=70)
-    assert driver.state()["smds"]["QM01"]["status"] == "FAILED"
-    assert driver.measure(resync=True, smds={"QM01": {"blocks_total": 80}})["smds"]["QM01"]["status"] == "NORMAL"
 
 
 def test_the_bound_of_storage_class_memory_is_taken_over() -> None:
@@ -246,8 +217,3 @@ def test_a_queue_file_is_forecast_from_what_display_qstatus_shows() -> None:
     assert state["forecast"]["resources"][0]["time_to_full_s"]["p50"] == pytest.approx(25 * MINUTE, rel=0.1)
     assert ("opened", "full-forecast", "file") in driver.alert_changes()
     assert driver.reopen().state() == state
-
-
-def test_the_file_of_an_empty_queue_has_no_block_in_use() -> None:
-    state = QueueFileDriver().measure(resync=True, file_max_bytes=200 << 20, file_bytes=190 << 20, messages=0)
-    assert state["usage_pct"] == 0.0

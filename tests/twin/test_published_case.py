@@ -18,7 +18,6 @@ from tests.support.workloads import SECOND_US
 SCALE = 64
 STEP_US = SCALE * 1_000  # a thousand puts per second
 STEP = 50  # puts between two looks at the usage
-MILLION = 1_000_000
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Blocks, log records and checkpoints of the twin of a queue file, beyond the rules in tests/domain/test_queue_file.py.
+"""Blocks, log records and checkpoints of the twin of a queue file beyond the scripts of `tests/cases/stores`.
 
 Sources: [IBM: In the Depths of a Queue; What's the point of logging?], quoted where used; docs/storage-model.md.
 """

@@ -1,4 +1,4 @@
-"""Millions of messages of one event. The rules of pools: tests/domain/test_pools.py."""
+"""Millions of messages of one event. The rules of pools: tests/cases/stores/pools.events."""
 
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver

@@ -1,4 +1,4 @@
-"""Storage class memory of a twin: demands, coupling facilities, other estates. The rules: tests/domain/test_scm.py.
+"""Storage class memory of a twin: demands, coupling facilities, other estates. Rules: scm.events.
 
 Sources: [IBM: How storage class memory works with IBM MQ for z/OS], here "the document"; docs/storage-model.md.
 """
@@ -117,17 +117,6 @@ def test_scm_over_committed_by_a_structure_that_holds_nothing_is_there_for_the_o
     assert (state["usage_pct"], state["overfull_puts"], state["scm"]["max"]) == (90.0, 0, 8 * MIB)
     assert Condition.FULL not in {alert.condition for alert in driver.alerts}
     assert driver.reopen().state() == state
-
-
-def test_a_put_refused_at_its_share_is_full_and_says_share() -> None:
-    driver = ScmDriver(scm_max_size=16 * BLOCK, facility_scm=16 * BLOCK, others_scm=16 * BLOCK)
-    for _ in range(80):
-        driver.put(SMALL)
-    assert Condition.FULL not in {alert.condition for alert in driver.alerts}
-    driver.put(SMALL, reason=2192)
-    full = driver.alerts[-1]
-    assert (full.condition, full.resource) == (Condition.FULL, "entries")
-    assert "its share of CF01's SCM, 32 KB of SCMMAXSIZE 64 KB, is used up" in full.cause
 
 
 def test_a_rebuild_on_another_coupling_facility_forgets_what_was_shown_on_the_last_one() -> None:

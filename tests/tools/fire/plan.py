@@ -8,7 +8,6 @@ records and by instants of a batch; the only seconds in it are those for which s
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
@@ -281,8 +280,3 @@ def needs(plan: Plan) -> str:
         facts.difference_update(kind.removes)
         facts.update(kind.provides)
     return ""
-
-
-def count_labels(plan: Plan) -> Counter[str]:
-    """Return how often each label of an action comes."""
-    return Counter(action.label for action in plan.actions)

@@ -29,7 +29,6 @@ from twin.recordings.files import LinesChunk
 INPUTS = 50  # of a round
 MAX_SECONDS = 1.0  # of processor time for a page
 NOON = 1_795_176_000_000_000  # microseconds since 1970
-KINDS = ("one feed", "a feed a page", "an estate learned")
 
 
 class TooSlow(BaseException):

@@ -34,7 +34,7 @@ BASE = "base"  # the highest pins, without the extras
 PINS = {"lowest": "lowest-direct", "highest": "highest", BASE: "highest"}
 # Each reaches dependencies that no other does: pictures, HTTP, jars, both Kafka clients, spans, Spark with a broker.
 TESTS = (
-    "tests/domain/test_known.py",
+    "tests/domain/test_scripts.py",
     "tests/kernels/test_hashing.py",
     "tests/twin/test_replay.py",
     "tests/twin/test_pictures.py",

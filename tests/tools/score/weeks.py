@@ -40,7 +40,6 @@ AHEAD = (24, 72)  # hours
 EVERY = 6  # hours between two looks
 _HOUR = 60  # minutes
 _NAMED_WITHIN = 3.0  # days
-_TRIES = 40
 _DRAWN = 2_000  # samples of stores for an interval
 _SEED = 0x7765656B
 

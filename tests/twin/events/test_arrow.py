@@ -18,7 +18,6 @@ pytestmark = pytest.mark.uncompiled
 
 HANDED_OVER = PUT | {"seq": 1285, "direct": True, "uow": None, "persistent": False, "queue": "AUDIT"}
 EVENTS = [PUT | {"expiry": 2.5}, GET, HANDED_OVER, GET | {"uow": "u", "seq": 0}]
-UTC_US = pa.timestamp("us", "UTC")
 
 
 def stream(*tables: pa.Table, **options: Any) -> bytes:

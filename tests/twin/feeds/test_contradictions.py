@@ -149,14 +149,6 @@ def test_every_format_with_used_values_and_totals_is_tried():
     assert CONTRADICTIONS.keys() | WITHOUT_TOTALS == set(FORMATS)
 
 
-def test_a_row_beside_one_that_contradicts_itself_is_measured(site):
-    rows = (structure(CFAILEM=9_999_999), structure("QSG1APP9"))
-    _, intake = read("dds", answer(report("CFACT", COLUMNS, *rows)), estate=site)
-    assert [name.store for name in intake.unknown.values()] == ["QSG1/APP9"]
-    events, _ = read("display", Page((STATUS.replace("14599", "1") + USAGE).encode(), "file", NOON), estate=site)
-    assert [event["store"] for event in events] == ["QM01/PS04"]
-
-
 @pytest.mark.parametrize(
     ("measured", "text"),
     [
@@ -178,11 +170,3 @@ def test_a_row_beside_one_that_contradicts_itself_is_measured(site):
 )
 def test_contradictions_name_both_values(measured, text):
     assert contradiction(measured) == text
-
-
-def test_a_share_of_more_than_all_is_a_bad_value(site):
-    text = STATUS.replace("SIZEUSED(17)", "SIZEUSED(250)")
-    events, intake = read("display", Page(text.encode(), "file", NOON), estate=site, qmgr="QM01")
-    assert events == []
-    assert intake.counts["bad-value"] == 1
-    assert "SIZEUSED(250)" in intake.latest["bad-value"].text

@@ -59,41 +59,6 @@ def test_the_length_is_that_of_the_body_in_each_envelope(estate, value):
     assert not intake.counts
 
 
-def test_fields_of_jms_are_those_of_the_message(estate):
-    event, _ = put_of(JMS, estate)
-    assert event == {
-        "time": NOON - 5_000_000,
-        "qmgr": "QM01",
-        "op": "PUT",
-        "queue": "ORDERS",
-        "length": len(BODY.encode()),
-        "msgid": RAW.hex(),
-        "priority": 4,
-        "persistent": True,
-    }
-
-
-@pytest.mark.parametrize("body", [{"order": 5, "text": "x"}, {"messageId": "17", "payload": "x"}, {"a": {"schema": 1}}])
-def test_json_of_an_application_is_a_body(estate, body):
-    event, intake = put_of(body, estate)
-    assert (event["length"], dict(intake.counts)) == (len(json.dumps(body)), {})
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {name: value for name, value in JMS.items() if name not in ("text", "bytes")},
-        JMS | {"text": None, "map": {"a": 1}},
-        {"JMSMessageID": f"ID:{RAW.hex()}", "Rumpf": "x"},
-        {"schema": {"type": "array"}, "payload": [1]},
-    ],
-)
-def test_an_unknown_envelope_is_a_complaint_and_no_body(estate, value):
-    event, intake = put_of(value, estate)
-    assert event is None
-    assert intake.counts["foreign"] == 1
-
-
 def test_a_value_of_a_schema_registry_is_said_once(estate):
     pages = [Page(b"\0\0\0\0\x07body", f"t/0@{i}", NOON) for i in range(3)]
     _, intake = read("connect", *pages, estate=estate, qmgr="QM01", queue="ORDERS")

@@ -84,13 +84,6 @@ def test_the_end_of_an_alter_is_one(estate, message, size, words, wrap):
     ]
 
 
-def test_several_messages_about_one_alter_are_one_event(estate):
-    text = numbered(altered("IXC533I", "QSG1APP1", "1 G"))
-    more = syslog(altered("IXC534I", "QSG1APP1", "1 G"))
-    assert len(display(text, more, estate=estate)[0]) == 1
-    assert len(display(text, more.replace("1 G", "2 G"), estate=estate)[0]) == 2
-
-
 # --- rows of reports -------------------------------------------------------------------------------------------------
 
 SMDS = "CSQE280I QM01 SMDS usage ...\nApplication  Offloaded\nstructure    messages\n{}\n End of SMDS report\n"

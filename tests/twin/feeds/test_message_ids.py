@@ -63,13 +63,6 @@ def test_a_record_of_kafka_connect_that_is_delivered_again_counts_once_whatever_
     assert dict(intake.counts) == {"duplicate": len(texts)}
 
 
-def test_a_correlation_id_as_key_is_no_message_id(estate):
-    pages = [Page(b"body", f"t/0@{i}", NOON, {"kafka.key": key}) for i, key in enumerate((as_text(RAW), BASE64))]
-    events, _ = read("connect", *pages, estate=estate, qmgr="QM01", queue="LOCAL")
-    assert len(events) == 2
-    assert all("msgid" not in event for event in events)
-
-
 def test_the_name_of_a_java_array_is_a_complaint_once(estate):
     pages = [Page(b"body", f"t/0@{i}", NOON, {"jms_ibm_mqmd_msgid": f"[B@1f2e3d4{i}"}) for i in range(3)]
     events, intake = read("connect", *pages, estate=estate, qmgr="QM01", queue="LOCAL")

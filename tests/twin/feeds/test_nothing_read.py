@@ -9,9 +9,8 @@ import struct
 import pytest
 
 from tests.twin.feeds.read import read, total
-from tests.twin.feeds.samples import PAGES, REST, STATISTICS, SYSPRINT, envelope, json_text
+from tests.twin.feeds.samples import PAGES, REST, SYSPRINT
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record, section, segmented
-from tests.twin.feeds.test_live_formats import odp
 from tests.twin.feeds.test_otlp import as_json, span
 from twin.feeds import FORMATS, Page
 from twin.feeds.importing import describe_file, import_files
@@ -232,44 +231,3 @@ def test_a_buffer_pool_with_more_stealable_buffers_than_buffers_is_a_complaint(e
     events, intake = read("smf", record(201, [page_set]) + record(215, [pool]), estate=estate)
     assert len(events) == 1
     assert intake.counts == {"inconsistent": 1}
-
-
-def test_rows_of_other_products_are_counted(site):
-    rows = odp("lh_smds").replace(b"kmq", b"kds") + b"\n" + odp("other") + b"\n"
-    _, intake = read("odp", rows, estate=site)
-    assert intake.lines_for_passed_over() == ["2 rows of other tables (1 of kds.lh_smds, 1 of kmq.other)"]
-    assert "nothing-read" in intake.counts
-
-
-def test_event_messages_of_other_kinds_are_counted(estate):
-    message = envelope(46, {"channelName": "TO.QM2"})
-    message["eventType"]["name"] = "Channel Event"
-    _, intake = read("amqsevt", json_text(message, STATISTICS), estate=estate)
-    assert intake.lines_for_passed_over() == ["1 event message of other kinds (1 of Channel Event)"]
-
-
-EVENT_MESSAGES = {
-    "configuration": (43, {"eventUserId": "mqm", "eventQueueMgr": "QMD1", "queueName": "X"}),
-    "without a name": (44, {"reasonQualifier": "Conn Not Authorized"}),
-    "depth high": (45, {"queueMgrName": "QMD1", "baseObjectName": "INVOICES", "highQueueDepth": 4}),
-}
-
-
-@pytest.mark.parametrize("kind", EVENT_MESSAGES)
-def test_event_messages_that_say_nothing_of_puts_are_no_complaint(estate, kind):
-    number, data = EVENT_MESSAGES[kind]
-    message = envelope(number, data)
-    if "queueMgrName" not in data:
-        del message["eventData"]["queueMgrName"]
-    events, intake = read("amqsevt", json_text(message), estate=estate)
-    assert (events, intake.complaints) == ([], [])
-    assert intake.lines_for_passed_over() == ["1 event message of other kinds (1 of Type)"]
-
-
-def test_the_queue_manager_of_an_event_is_that_of_its_queue_where_its_data_name_none(estate):
-    message = envelope(45, {"baseObjectName": "INVOICES"}, eventReason={"name": "Queue Full", "value": 2053})
-    del message["eventData"]["queueMgrName"]
-    events, _ = read("amqsevt", json_text(message), estate=estate)
-    assert [(event["qmgr"], event["reason"]) for event in events] == [("QMD1", 2053)]
-    del message["eventSource"]
-    assert read("amqsevt", json_text(message), estate=estate)[1].counts["no-qmgr"] == 1

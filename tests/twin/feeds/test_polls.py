@@ -147,25 +147,11 @@ def test_what_a_gap_hid_is_not_made_up(estate: Estate) -> None:
     assert totals_of("mq_json", estate, equal)[:2] == (18, 17)
 
 
-def test_hourly_collections_with_equal_values_are_polls_once_the_hour_is_known(estate: Estate) -> None:
-    polls = [counts(0, 0), counts(5, 5), counts(6, 6), counts(6, 6), counts(6, 6), counts(1, 1)]
-    samples = [(hour * 3600, values) for hour, values in enumerate(polls)]
-    assert totals_of("mq_json", estate, samples)[:2] == (24, 24)
-
-
 def test_a_distributed_queue_manager_may_have_equal_counts_again_and_again(estate: Estate) -> None:
     labels = {"qmgr": "QMD1", "queue": "INVOICES", "platform": "UNIX"}
     pages = [exposition(second, counts(3, 3), labels) for second in range(0, 50, 10)]
     events, _ = read("prometheus", *pages, estate=estate, length=1)
     assert total(events, "PUT") == 12
-
-
-def test_the_platform_comes_from_the_estate_where_the_data_do_not_have_it(estate: Estate) -> None:
-    labels = {"qmgr": "QM01", "queue": "LOCAL"}
-    pages = [exposition(second, counts(3, 3), labels) for second in range(0, 50, 10)]
-    events, intake = read("prometheus", *pages, estate=estate, length=1)
-    assert events == []
-    assert intake.lines_for_passed_over() == ["4 collections of unchanged values (4 of QM01)"]
 
 
 def test_the_interval_that_was_inferred_is_said(estate: Estate) -> None:
@@ -199,14 +185,6 @@ def test_points_of_one_collection_belong_together_and_the_last_of_a_queue_counts
     assert total(events, "PUT", queue="INVOICES") == 8
     assert total(events, "PUT", queue="ORDERS") == 5
     assert total(events, "GET") == 10
-
-
-def test_an_answer_of_prometheus_for_each_metric_is_one_collection(estate: Estate) -> None:
-    samples = [(second, POLLS[second // 30]) for second in range(0, 150, 10)]
-    answers = [range_query({metric: [(s, v[metric]) for s, v in samples]}) for metric in samples[0][1]]
-    events, intake = read("prometheus", *answers, estate=estate, length=1)
-    assert (total(events, "PUT"), total(events, "GET")) == (120, 108)
-    assert intake.counts.keys() == {"no-size"}
 
 
 def test_an_answer_of_a_server_waits_for_nothing(estate: Estate) -> None:

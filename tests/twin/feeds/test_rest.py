@@ -42,16 +42,7 @@ page_set = 4
 storage_class = "DEFAULT"
 [queue_file."QMD1/INVOICES"]
 """
-PAGE_SET = {
-    "pages_total": 1078,
-    "pages_unused": 1070,
-    "pages_persistent": 5,
-    "pages_nonpersistent": 3,
-    "pages_used": 8,
-    "expansions": 2,
-}
 MEMBERS = ("QM01", "QM02")
-LAST_PUT = "2026-11-20T11:59:58.000000Z"
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +73,6 @@ def queues_of(events):
     return {queue["name"]: queue for event in events for queue in event["measured"].get("queues", ())}
 
 
-def of_queues(*members):
-    """Return answers to DISPLAY QSTATUS. members: (queue manager, parameters of ORDERS, or None of one that failed)."""
-    return [
-        (qmgr, rounds.QUEUES, body(reason=3008) if parameters is None else body(status(**parameters)))
-        for qmgr, parameters in members
-    ]
-
-
 class TestRest:
     def test_answers_are_measured_like_texts(self, site):
         page = Page(REST.encode(), "https://host:9443/ibmmq/rest/v2/admin/action/qmgr/QM01/mqsc", NOON)
@@ -103,19 +86,6 @@ class TestRest:
         page = Page(REST.encode(), "answer.json", NOON)
         assert read("rest", page, estate=site)[1].counts == {"no-qmgr": 1}
         assert read("rest", page, estate=site, qmgr="QM01")[0]
-
-    @pytest.mark.parametrize(
-        ("text", "code"), [("{}", "foreign"), ("no json", "foreign"), ('{"commandResponse":[', "truncated")]
-    )
-    def test_other_texts_are_complaints(self, site, text, code):
-        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=site, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {code: 1, "nothing-read": 1})
-
-    @pytest.mark.parametrize("parameters", [{"queue": "", "curdepth": 7}, {"queue": "", "type": "QLOCAL"}])
-    def test_a_queue_without_a_name_is_a_complaint(self, site, parameters):
-        text = json.dumps({"commandResponse": [{"completionCode": 0, "reasonCode": 0, "parameters": parameters}]})
-        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=site, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {"bad-value": 1})
 
 
 class TestRounds:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.twin.feeds.read import read
-from tests.twin.feeds.samples import RMF_PRINT, STATISTICS, envelope, json_text
+from tests.twin.feeds.samples import RMF_PRINT, STATISTICS, json_text
 from tests.twin.feeds.smf_made import queue_statistics, record, section
-from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, OPERLOG, answer, odp, report, structure
+from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, answer, odp, report, structure
 from tests.twin.feeds.test_otlp import as_json, span
 from twin.feeds import FORMATS, Intake, Page
 from twin.feeds.facts import EstateFacts
@@ -120,48 +120,6 @@ def test_a_name_of_the_estate_is_none_of_them(site, name, data, label):
 
 def test_every_format_is_tried():
     assert {case[0] for case in CASES} == set(FORMATS)
-
-
-def test_structures_of_other_products_are_passed_over(site):
-    events, intake = read("dds", answer(report("CFACT", COLUMNS, OPERLOG, structure("QSG7APP1"))), estate=site)
-    assert (events, intake.lines_for_unknown()) == ([], [])
-    assert intake.lines_for_passed_over() == ["2 structures of no group of the estate (1 of OPERLOG, 1 of QSG7APP1)"]
-
-
-def test_an_administration_structure_that_the_estate_lacks_is_named_with_its_line(site):
-    _, intake = read("dds", answer(report("CFACT", COLUMNS, structure("QSG1CSQ_ADMIN"))), estate=site)
-    [line] = intake.lines_for_unknown()
-    assert '; add [structure."QSG1/CSQ_ADMIN"] size = ' in line
-
-
-def test_objects_of_display_that_are_not_read_are_passed_over(site):
-    text = (
-        b"CSQM201I QM01 CSQMDRTC  DISPLAY CHSTATUS DETAILS\nCHSTATUS(TO.QM02)\nSTATUS(RUNNING)\n END CHSTATUS DETAILS\n"
-    )
-    _, intake = read("display", Page(text, "file", NOON), estate=site)
-    assert intake.lines_for_passed_over() == ["1 object of DISPLAY that is not read (1 of CHSTATUS)"]
-
-
-def test_points_of_other_objects_are_passed_over(site):
-    points = {**MQ_JSON, "points": [{"objectType": "channel", "tags": {"qmgr": "QMD1"}, "metrics": {"messages": 1}}]}
-    _, intake = read("mq_json", Page(json.dumps(points).encode(), "file", NOON), estate=site)
-    assert intake.lines_for_passed_over() == ["1 point of other objects (1 of channel)"]
-
-
-def test_queues_of_the_system_are_passed_over_unless_the_estate_has_them(site):
-    """Of any format: names that begin with SYSTEM. are MQ's own [IBM: MQ, Rules for naming IBM MQ objects]."""
-    names = ("SYSTEM.DEAD", "SYSTEM.CLUSTER.TRANSMIT.QUEUE", "ZEBRA", "ADA")
-    pages = [status("QM01").replace(b"NEW", name.encode()) for name in names]
-    _, intake = read("display", Page(b"".join(pages), "file", NOON), estate=site)
-    first, second = intake.lines_for_unknown()
-    assert (first[:19], second[:22]) == ("QM01/ADA: 1 event f", "QM01/ZEBRA: 1 event fr")
-    assert intake.lines_for_passed_over() == ["2 events of queues of the system (2 of QM01)"]
-
-
-def test_a_message_of_statistics_for_an_unknown_distributed_queue_manager_is_a_queue_file(site):
-    full = envelope(45, {"queueMgrName": "QMD7", "baseObjectName": "NEW"}, eventReason={"name": "Full", "value": 2053})
-    _, intake = read("amqsevt", json_text(full), estate=site)
-    assert intake.lines_for_unknown()[0].endswith('add [queue_file."QMD7/NEW"]')
 
 
 def test_dynamic_queues_that_the_estate_lacks_are_one_line_a_queue_manager():
