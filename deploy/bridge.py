@@ -40,7 +40,7 @@ from tenacity import (
 from deploy.metrics.catalogue import store_labels
 from deploy.show.terminal import printable
 from streams.collecting.http import Requester, RequestError
-from streams.kafka.latest import AlertEntry
+from streams.kafka.topic_reader import AlertEntry
 from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
 from twin.errors import MqtwinError, UsageError
 from twin.records import URGENCIES, AlertRecord, Incident, Incidents

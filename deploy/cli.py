@@ -25,8 +25,7 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
-from deploy.options.common import TOKENS
-from deploy.options.files import check_files, open_secrets
+from deploy.options.common import TOKENS, check_files, open_secrets
 from deploy.show.document import ZONE
 from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
@@ -39,40 +38,40 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 # name: (module and function, or module and cyclopts.App for a group of commands; summary in mqtwin --help)
 COMMANDS = {
-    "acknowledge": ("deploy.commands.acted:acknowledge", "Note that somebody looks after an alert."),
-    "act": ("deploy.commands.act:act", "Show what a step of a runbook would run, and its effect."),
-    "acted": ("deploy.commands.acted:acted", "Note that an action of an alert was taken."),
+    "acknowledge": ("deploy.commands.acts:acknowledge", "Note that somebody looks after an alert."),
+    "act": ("deploy.commands.advise:act", "Show what a step of a runbook would run, and its effect."),
+    "acted": ("deploy.commands.acts:acted", "Note that an action of an alert was taken."),
     "acts": ("deploy.commands.acts:acts", "Request, approve and hand over changes that alerts propose."),
     "advise": ("deploy.commands.advise:advise", "Find the smallest change that keeps a store from filling."),
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
-    "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager."),
+    "bridge": ("deploy.commands.alerts:bridge", "Forward alerts to Alertmanager."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
-    "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check, describe or move a checkpoint on this machine."),
+    "checkpoint": ("deploy.commands.stream:checkpoint", "Check, describe or move a checkpoint on this machine."),
     "collect": ("deploy.commands.collect:collect", "Collect live data (spans, REST, RMF, Prometheus) as events."),
     "commission": ("deploy.commands.commission:commission", "Say whether the twin is fit at this site, and why not."),
-    "compare": ("deploy.commands.compare:compare", "Compare two estates on recorded nights, for a pull request."),
+    "compare": ("deploy.commands.tune:compare", "Compare two estates on recorded nights, for a pull request."),
     "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Check the prerequisites, or the way to Kafka."),
     "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one from data of a site."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
-    "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
-    "judge": ("deploy.commands.acted:judge", "Say whether a page was useful: the next ones follow."),
+    "import": ("deploy.commands.estate:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
+    "judge": ("deploy.commands.acts:judge", "Say whether a page was useful: the next ones follow."),
     "mcp": ("deploy.commands.mcp:mcp", "Answer programs that ask (Model Context Protocol); reads only."),
     "plan": ("deploy.commands.plan:plan", "Announce, find, import, list or cancel planned work."),
-    "publish": ("deploy.commands.publish:publish", "Publish a recording to the events topic."),
+    "publish": ("deploy.commands.record:publish", "Publish a recording to the events topic."),
     "record": ("deploy.commands.record:record", "Record the events topic into a file."),
     "replay": ("deploy.commands.replay:replay", "Replay a recording through the twin, without Kafka or Spark."),
     "report": ("deploy.commands.report:report", "Report a night: what came close, pages, actions, room left."),
     "share": ("deploy.commands.share:share", "Write a recording that others may see, under pseudonyms."),
-    "simulate": ("deploy.commands.simulate:simulate", "Simulate a scenario: a recording with its true 2192s."),
+    "simulate": ("deploy.commands.replay:simulate", "Simulate a scenario: a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
     "start": ("deploy.commands.start:start", "Show the files of a site: an estate, a recording, and the console."),
-    "state": ("deploy.commands.state:state", "Print the state records in a checkpoint, without Kafka."),
+    "state": ("deploy.commands.stream:state", "Print the state records in a checkpoint, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "Run the streaming job: events in, alerts and states out."),
     "tune": ("deploy.commands.tune:tune", "Try on recordings how needless a call may be, and what that brings."),
     "warm": ("deploy.commands.warm:warm", "Learn from recordings how the rises of stores ended."),
-    "whatif": ("deploy.commands.whatif:whatif", "Compare when a store is full with other settings or traffic."),
+    "whatif": ("deploy.commands.advise:whatif", "Compare when a store is full with other settings or traffic."),
 }
 
 # The groups of mqtwin --help: what somebody is about to do, and the commands for it, those needed first at the top.

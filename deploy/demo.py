@@ -19,15 +19,12 @@ from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from deploy.java.broker import Broker
-from deploy.java.class_archives import find_spark_java
-from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars, find_spark_java
 from deploy.show.alerts import alert_line
 from deploy.show.demo import MethodResult, compare, judge_demo, picture, waiting_picture
-from deploy.show.progress import warm_kernels
-from deploy.show.summaries import forecast_text
-from streams.kafka.latest import Latest
+from deploy.show.summaries import forecast_text, warm_kernels
 from streams.kafka.publish import Pace, publish
-from streams.kafka.topic_reader import AlertReader, TopicReader
+from streams.kafka.topic_reader import AlertReader, Latest, TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.definition import JobSettings

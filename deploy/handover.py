@@ -21,8 +21,16 @@ from deploy.show.terminal import printable
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.estate.errors import show
-from twin.planning.allowed import Allow, Allowed, read_allowed
-from twin.planning.proposals import changed_since, forecast_of, problem_of, rebuilt, size_of
+from twin.planning.proposals import (
+    Allow,
+    Allowed,
+    changed_since,
+    forecast_of,
+    problem_of,
+    read_allowed,
+    rebuilt,
+    size_of,
+)
 from twin.records import (
     AFTER_S,
     Act,

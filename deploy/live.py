@@ -27,8 +27,7 @@ from deploy.show.alerts import alert_line
 from deploy.show.terminal import command_line, printable
 from deploy.supervisor import Supervisor
 from streams.host.signals import stop_requests
-from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import Latest, TopicReader
 from streams.kafka.topics import DEFAULT_PREFIX, Topics
 from twin.conditions import OPENED
 from twin.errors import MqtwinError

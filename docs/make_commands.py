@@ -16,8 +16,7 @@ from cyclopts.argument import Argument, ArgumentCollection
 
 from deploy.cli import COMMANDS, JOBS, _new_app
 from deploy.options.common import KAFKA
-from deploy.options.feeds import FACTS, SPANS
-from deploy.options.server import SERVER
+from deploy.options.feeds import FACTS, SERVER, SPANS
 
 PAGE = Path(__file__).parent / "commands.md"
 MARK = "<!-- make commands writes what follows -->\n"

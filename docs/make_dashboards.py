@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Timestamp
 
 from deploy.metrics.collector import TwinCollector, samples_of
-from streams.kafka.latest import Latest
+from streams.kafka.topic_reader import Latest
 from tests.support.console_feed import TOPICS, Moment, story
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, running, wait_until

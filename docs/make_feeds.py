@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from twin.feeds import metrics, odp, rmf, smf74
+from twin.feeds import metrics, odp, rmf, smf_layout
 from twin.feeds.smf_layout import QEST_SLOT, SECTIONS
 
 PAGE = Path(__file__).parent / "feeds-formats.md"
@@ -31,7 +31,7 @@ def table() -> str:
 def _rows() -> Iterator[tuple[str, str, str]]:
     for section in (*SECTIONS.values(), QEST_SLOT):
         yield "`smf`", section.eyecatcher, ", ".join(field.name for field in section.fields)
-    for part in smf74.SECTIONS:
+    for part in smf_layout.FACILITY_SECTIONS:
         yield "`smf`", f"74/4 {part.eyecatcher}", ", ".join(field.name for field in part.fields)
     yield "`rmf`", "STRUCTURE SUMMARY", "ALLOC SIZE, LST/DIR ENTRIES, DATA ELEMENTS"
     counts = sorted(metrics.NAMES - {row.name for row in (*metrics.PAGES, *metrics.QUEUE_FILE)})

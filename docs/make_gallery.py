@@ -15,9 +15,8 @@ from typing import NamedTuple
 from docs.passages import Passage
 from kernels.clock import SECOND
 from twin.estate import load_estate
-from twin.playback.fillings import Filling, fillings
-from twin.playback.pages import Alarm, Verdict, from_incidents, owner_of, page_verdicts, static_pages
-from twin.playback.series import Series, play
+from twin.playback.pages import Alarm, Filling, Verdict, fillings, from_incidents, owner_of, page_verdicts, static_pages
+from twin.playback.timeline import Series, play_series
 from twin.records import AlertRecord, Change, Incidents, read_alert_record
 from twin.simulation import make_scenario, simulate
 from twin.units import as_count, as_microseconds, as_span, as_text
@@ -51,7 +50,7 @@ def passage(scenario: str) -> Passage:
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / f"{scenario}.arrow"
         simulate(make_scenario(scenario), estate, recording, seed=seed)
-        played = play(recording, estate)
+        played = play_series(recording, estate)
     records = [read_alert_record(alert.record()) for alert in played.alerts]
     rows = sorted(row for series in played.series.values() for row in _rows(series, records))
     lines = ["| time | who | what | verdict |", "| --- | --- | --- | --- |"]

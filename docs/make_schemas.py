@@ -28,6 +28,7 @@ from kernels.json_scan import TIME_HIGH, TIME_LOW
 from streams.query import report_records
 from streams.query.report_records import ReadMark, ReportFields, ReportRecord
 from twin.estate.attributes import FORECAST, SECTIONS
+from twin.estate.load import TOML_CF_LEVEL
 from twin.estate.model import (
     MAX_PAGES,
     CouplingFacility,
@@ -39,10 +40,9 @@ from twin.estate.model import (
     Structure,
     UniformCluster,
 )
-from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import Reason
-from twin.events.fields import FIELDS, OPS, SILENT, Event, Field, Kind
-from twin.events.measured import (
+from twin.events.fields import (
+    FIELDS,
     MAX_ASKED,
     MAX_NAME,
     MAX_QUEUES,
@@ -52,7 +52,12 @@ from twin.events.measured import (
     MEASURED_QUEUE,
     MEASURED_SCM,
     MEASURED_SMDS,
+    OPS,
     QUEUE_TIMES,
+    SILENT,
+    Event,
+    Field,
+    Kind,
 )
 from twin.records import (
     STATES,
@@ -65,7 +70,6 @@ from twin.records import (
     StateRecord,
     acts,
     alerts,
-    letters,
     states,
 )
 from twin.stores import reports
@@ -78,7 +82,7 @@ KUBERNETES = ROOT / "deploy" / "kubernetes"
 _RULES = {"monitoring": "mqtwin-job", "stores": "mqtwin-stores"}  # component -> file of rules
 Schema = dict[str, Any]
 
-_HOMES = (acts, alerts, letters, states, reports, report_records)  # modules of the structs of records
+_HOMES = (acts, alerts, states, reports, report_records)  # modules of the structs of records
 _OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
     "IncidentRole": ("recovered",),
     "AlertData": ("site",),
@@ -100,7 +104,7 @@ def outputs() -> dict[Path, str]:
         own = {name: text for (of_page, name), text in tables.items() if of_page == page}
         files[PAGES / page] = _with_parts(PAGES / page, "<!-- {} -->", own)
     files |= {KUBERNETES / folder / "rules.yaml": _prometheus_rule(name) for folder, name in _RULES.items()}
-    module = ROOT / "twin" / "events" / "measured.py"
+    module = ROOT / "twin" / "events" / "fields.py"
     files[module] = _with_parts(module, "# --- {} ---", {"types": _measured_types()})
     return files
 

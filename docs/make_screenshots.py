@@ -18,8 +18,8 @@ import twin
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer, Listen
+from deploy.show.document import page as html_page
 from deploy.show.morning import morning_document
-from deploy.show.page import page as html_page
 from tests.support.acted import altered, simulate_outage, with_events
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS, note_record, story, two_hundred_stores

@@ -1,16 +1,118 @@
-"""Chains of messages: available ones by queue and priority, by age; uncommitted ones by unit of work.
+"""Chains and heaps of messages: by queue and priority, by age; uncommitted ones by unit of work.
 
 A message that returns, or is committed, after younger ones have arrived is late. If its place in the chain is near, it
 is inserted there, otherwise into a heap beside the chain (see heap.py). The first message is the older of the head of
 the chain and the top of the heap. So no order of commits and backouts makes the search for a place long. Source: [IBM:
-IBM MQ, MQGET, "first in, first out within priority"].
+IBM MQ, MQGET, "first in, first out within priority"]. Pairing heaps of messages: the highest priority on top, then the
+oldest, or in some heaps the youngest. A heap is stored in the rows of an array with the fields `child`, `next` and
+`prev`: a row's first child, its next sibling, and its previous sibling or, for a first child, its parent. The row on
+top has no siblings, so its `next` and `prev` are free for the owner of the heap. Inserting takes constant time and
+removing takes logarithmic time, amortised, in any order. Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The
+pairing heap: a new form of self-adjusting heap", 1986].
 """
 
 from __future__ import annotations
 
-from kernels import heap
 from kernels._compile import kernel, routine
-from kernels.layout import CHAIN_SHIFT, MARK_LATE, NONE, PRIORITIES, UNIT_SHIFT, Store, touch, touch_row
+from kernels.layout import CHAIN_SHIFT, MARK_LATE, NONE, PRIORITIES, UNIT_SHIFT, Array, Store, touch, touch_row
+
+OF_CHAIN, OLDEST, YOUNGEST = range(3)
+"""Kinds of heaps: beside a chain of MESSAGE; beside one of ORDER, with the oldest or the youngest on top."""
+
+MAX_STEPS = 16  # from each end of a chain to the place of a late message, which otherwise goes to the heap beside it
+
+
+@kernel
+def comes_before(store: Store, row: int, other: int, which: int) -> bool:
+    """Return True if message `row` belongs above message `other`: a higher priority, then older, or younger."""
+    message, against = store.messages[row], store.messages[other]
+    if message.priority != against.priority:
+        return message.priority > against.priority
+    return (message.age < against.age) != (which == YOUNGEST)
+
+
+@kernel
+def _note(store: Store, row: int, which: int) -> None:
+    """Mark `row` as written."""
+    if which == OF_CHAIN:
+        touch_row(store.messages_dirty, row)
+    else:
+        touch_row(store.order_dirty, row)
+
+
+@kernel
+def _meld(store: Store, links: Array, row: int, other: int, which: int) -> int:
+    top = row
+    below = other
+    if comes_before(store, other, row, which):
+        top = other
+        below = row
+    first = links[top].child
+    links[below].next = first
+    links[below].prev = top
+    if first != NONE:
+        links[first].prev = below
+        _note(store, first, which)
+    links[top].child = below
+    _note(store, top, which)
+    _note(store, below, which)
+    return top
+
+
+@routine
+def join_heap(store: Store, links: Array, row: int, other: int, which: int) -> int:
+    """Join the heaps with `row` and `other` on top; return the row on top of both.
+
+    `links` is MESSAGE or ORDER, according to `which`.
+    """
+    return _meld(store, links, row, other, which)
+
+
+@routine
+def heap_without_top(store: Store, links: Array, row: int, which: int) -> int:
+    """Remove `row` from the top of its heap; return the new top, without `next` and `prev`, or NONE."""
+    pairs = NONE
+    left = int(links[row].child)
+    while left != NONE:
+        right = int(links[left].next)
+        following = NONE
+        melded = left
+        if right != NONE:
+            following = int(links[right].next)
+            melded = _meld(store, links, left, right, which)
+        links[melded].next = pairs
+        pairs = melded
+        left = following
+    top = NONE
+    while pairs != NONE:
+        following = int(links[pairs].next)
+        top = pairs if top == NONE else _meld(store, links, top, pairs, which)
+        pairs = following
+    links[row].child = NONE
+    _note(store, row, which)
+    if top != NONE:
+        links[top].next = NONE
+        links[top].prev = NONE
+        _note(store, top, which)
+    return top
+
+
+@routine
+def heap_without(store: Store, links: Array, top: int, row: int, which: int) -> None:
+    """Remove `row`, which is not on top, from the heap under `top`."""
+    link = links[row]
+    before = int(link.prev)
+    if links[before].child == row:
+        links[before].child = link.next
+    else:
+        links[before].next = link.next
+    _note(store, before, which)
+    if link.next != NONE:
+        links[link.next].prev = before
+        _note(store, int(link.next), which)
+    rest = heap_without_top(store, links, row, which)
+    if rest != NONE:
+        _meld(store, links, top, rest, which)
 
 
 @kernel
@@ -66,7 +168,7 @@ def _insert_late(store: Store, row: int, hint: int, chain: int) -> None:
     if hint != NONE and store.messages[hint].age < age:
         ahead = hint
     behind = ends.tail
-    for _ in range(heap.MAX_STEPS):
+    for _ in range(MAX_STEPS):
         after = store.messages[ahead].next
         if store.messages[after].age > age:
             _join(store, ahead, row, after, chain)
@@ -83,7 +185,7 @@ def _insert_late(store: Store, row: int, hint: int, chain: int) -> None:
     message.next = NONE
     message.prev = NONE
     touch_row(store.messages_dirty, row)
-    ends.late = row if ends.late == NONE else heap.join(store, store.messages, ends.late, row, heap.OF_CHAIN)
+    ends.late = row if ends.late == NONE else join_heap(store, store.messages, ends.late, row, OF_CHAIN)
     touch(store.chains_dirty, chain, CHAIN_SHIFT)
     store.messages[ends.late].next = NONE
     store.messages[ends.late].prev = NONE
@@ -95,10 +197,10 @@ def _remove_late(store: Store, row: int) -> None:
     chain = chain_of(message.queue, message.priority)
     ends = store.chains[chain]
     if ends.late == row:
-        ends.late = heap.without_top(store, store.messages, row, heap.OF_CHAIN)
+        ends.late = heap_without_top(store, store.messages, row, OF_CHAIN)
         touch(store.chains_dirty, chain, CHAIN_SHIFT)
     else:
-        heap.without(store, store.messages, int(ends.late), row, heap.OF_CHAIN)
+        heap_without(store, store.messages, int(ends.late), row, OF_CHAIN)
     message.marks ^= MARK_LATE
     touch_row(store.messages_dirty, row)
 

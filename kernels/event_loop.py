@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, clock, held, ids, index, messages, meters, scm, storage, ticks, units, watch
+from kernels import chains, clock, ids, index, messages, meters, scm, storage, watch
 from kernels._compile import kernel, routine
 from kernels._intrinsics import fetch
 from kernels.layout import (
@@ -191,7 +191,7 @@ def _get(store: Store, event: Row, queue: int, unit: int, count: int) -> int:
     for i in range(count):
         row = ids.find(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
         if row == NONE:
-            held.hold(store, event.msgid, keyed, queue, unit, count - i)
+            ids.hold_get(store, event.msgid, keyed, queue, unit, count - i)
             break
         age = store.messages[row].age
         storage.on_operation(store, row, unit, GET)
@@ -223,18 +223,18 @@ def _clear(store: Store, queue: int) -> None:
 
 @kernel
 def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
-    unit = units.find(store, event.uow, qmgr, queue)
+    unit = ids.find_unit(store, event.uow, qmgr, queue)
     if unit != NONE:
         storage.on_unit_end(store, unit, committed)
         messages.end_unit(store, unit, committed)
-        units.close(store, unit)
+        ids.close_unit(store, unit)
 
 
 @routine
 def _prepare(store: Store, event: Row, queue: int, qmgr: int) -> None:
-    unit = units.find(store, event.uow, qmgr, queue)
+    unit = ids.find_unit(store, event.uow, qmgr, queue)
     if unit != NONE:
-        units.prepare(store, unit)
+        ids.prepare_unit(store, unit)
 
 
 @routine
@@ -243,10 +243,10 @@ def _restart(store: Store, qmgr: int, flows: int) -> None:
     unit = int(store.scalars[0].unit_head)
     while unit != NONE:
         following = int(store.units[unit].next)
-        if store.units[unit].qmgr == qmgr and not units.is_prepared(store, unit):
+        if store.units[unit].qmgr == qmgr and not ids.is_unit_prepared(store, unit):
             storage.on_unit_end(store, unit, False)
             messages.end_unit(store, unit, False)
-            units.close(store, unit)
+            ids.close_unit(store, unit)
         unit = following
     if store.params[0].kind != STRUCTURE:
         messages.drop_nonpersistent(store)
@@ -280,7 +280,7 @@ def _put_or_get(store: Store, event: Row, queue: int, qmgr: int) -> int:
     unit = NONE
     direct = event.op == PUT and event.flags & FLAG_DIRECT != 0
     if event.flags & FLAG_HAS_UOW and not direct:
-        unit = units.find_or_open(store, event.uow, qmgr, queue)
+        unit = ids.find_or_open_unit(store, event.uow, qmgr, queue)
     if event.op == GET:
         store.scalars[0].gets += event.count
         return _get(store, event, queue, unit, event.count)
@@ -379,10 +379,10 @@ def apply(
 
     Returns:
         The index of the next event, and the reason to stop there. DONE: all events are applied. TICK_DUE: the next
-        event moves the clock over a tick that is not quiet (`kernels.ticks`), and that comes first. TICKED: it moves
+        event moves the clock over a tick that is not quiet (`kernels.watch`), and that comes first. TICKED: it moves
         the clock over a quiet tick, which is passed, and the twin has to judge first. CONTROL: the next event is
         accepted and counted, the twin applies it. FIRED: the event before fired conditions. NO_ROOM: tables must grow
-        before the next event. CLOCK_WRONG: the clock must go back (`kernels.ticks.turn_back`) before the next event.
+        before the next event. CLOCK_WRONG: the clock must go back (`kernels.watch.turn_back`) before the next event.
     """
     scalars = store.scalars[0]
     is_large = store.messages.size > LARGE
@@ -404,9 +404,9 @@ def apply(
                 scalars.tick = tick
                 meters.begin_first_bin(store, tick)
             else:
-                passed = ticks.pass_quietly(store, tick)
-                if passed != ticks.PASSED:
-                    return i, TICK_DUE if passed == ticks.NEEDS_TWIN else TICKED
+                passed = watch.pass_quietly(store, tick)
+                if passed != watch.PASSED:
+                    return i, TICK_DUE if passed == watch.NEEDS_TWIN else TICKED
         if op <= GET and not _has_rows(store, op, event, event.count):
             return i, NO_ROOM
         if numbered:

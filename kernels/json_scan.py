@@ -19,7 +19,7 @@ import numpy.typing as npt
 from kernels._compile import kernel, routine
 from kernels._intrinsics import load_word, trailing_zeros
 from kernels.clock import SECOND
-from kernels.hashing import PRIME_1, _xxh64
+from kernels.index import PRIME_1, _xxh64
 from kernels.layout import (
     CLEAR,
     FLAG_DIRECT,

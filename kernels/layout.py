@@ -404,7 +404,7 @@ PARAMS = np.dtype(
         ("limits", "u1"),  # 1: a queue has a MAXDEPTH
         ("lead_s", "f8"),  # seconds before MAXDEPTH from which the twin judges
         ("scan_us", "i8"),  # microseconds between two scans for expired messages; 0: none
-        ("expires_from", "i8"),  # no message held expires before that time; not described, but kept by kernels.expiry
+        ("expires_from", "i8"),  # no message held expires before that time; not described, but kept by kernels.messages
         ("alters", "u1"),  # structure: 1: z/OS may alter it automatically
         ("attended", "u1"),  # 1: the twin has something to do at every tick (see ticks.py)
         ("seen_full_puts", "i8"),  # puts refused with 2192 as of the last tick
@@ -414,10 +414,10 @@ PARAMS = np.dtype(
         ("look_ticks", "f8"),  # horizon within which it may fill the resource
         ("has_outlook", "u1"),  # 1: the twin remembers an outlook, which ends with the rise
         ("due_from", "i8"),  # tick from which the twin has something to do, whether anything rises or not
-        ("share", "f8"),  # share in use of the fullest resource but SCM, as of the last tick; kept by kernels.usage
+        ("share", "f8"),  # share in use of the fullest resource but SCM, as of the last tick; kept by kernels.meters
         ("low", "f8"),  # the least of these shares since the twin last took them, inf: none; and the largest
         ("high", "f8"),
-        ("noted", "i8"),  # half hours that began since the twin last took their puts; kept by kernels.ticks
+        ("noted", "i8"),  # half hours that began since the twin last took their puts; kept by kernels.watch
         ("noted_ticks", "i8", (NOTED,)),  # first tick of each that was acted on
         ("noted_puts", "i8", (NOTED,)),  # messages put before it, refused ones included
         ("noted_shares", "f8", (NOTED, 3)),  # share, low and high as of it

@@ -1,15 +1,18 @@
-"""The life of a message in a store: stored, available, taken, discarded.
+"""The life of a message in a store: stored, available, taken, discarded, expired.
 
 Storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the commit. A message keeps the cost it
 was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#puts-gets-and-units-of-work,
-docs/storage-model.md#what-a-twin-keeps.
+docs/storage-model.md#what-a-twin-keeps. Expiry of messages: a scan of the queue manager, and gets that meet what has
+expired, remove it. Until then an expired message holds its storage. An uncommitted one does not expire before its unit
+ends. Sources: [IBM: IBM MQ, MQMD Expiry] (what a get meets is discarded), [IBM: IBM MQ, ALTER QMGR EXPRYINT] (the
+scan); docs/storage-model.md#expiry.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, held, ids, meters, storage, units
+from kernels import chains, ids, meters, storage
 from kernels._compile import kernel, routine
 from kernels._intrinsics import fetch
 from kernels.layout import (
@@ -21,6 +24,7 @@ from kernels.layout import (
     MARK_LATE,
     MARK_OVERFULL,
     MARK_PERSISTENT,
+    NEVER,
     NONE,
     QUEUE_SHIFT,
     UNCOMMITTED_GET,
@@ -164,7 +168,7 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
     message.state = state
     chains.append_to_unit(store, row, unit)
     store.scalars[0].uncommitted += 1
-    if units.is_prepared(store, unit):
+    if ids.is_unit_prepared(store, unit):
         store.scalars[0].in_doubt += 1
     store.queues[message.queue].uncommitted += 1
     if state == UNCOMMITTED_GET:
@@ -214,14 +218,14 @@ def make_available(store: Store, row: int, hint: int) -> int:
     message.state = AVAILABLE
     message.unit = NONE
     keyed = message.marks & MARK_KEYED != 0
-    get = held.match(store, message.queue, message.key, keyed)
+    get = ids.match_held_get(store, message.queue, message.key, keyed)
     if get == NONE:
         chains.insert(store, row, hint)
         if keyed:
             ids.enter(store, row)
         return row
     unit = store.held[get].unit
-    held.give_message(store, get)
+    ids.give_message(store, get)
     storage.on_operation(store, row, unit, GET)
     _hand_over(store, row, unit)
     return NONE
@@ -233,8 +237,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
 
     A commit makes its puts available and discards its gets. A backout discards its puts and returns its gets by age.
     """
-    held.release_unit(store, unit, not committed)
-    in_doubt = 1 if units.is_prepared(store, unit) else 0
+    ids.release_gets_of_unit(store, unit, not committed)
+    in_doubt = 1 if ids.is_unit_prepared(store, unit) else 0
     hint = NONE
     row = int(store.units[unit].head)
     while row != NONE:
@@ -317,3 +321,57 @@ def drop_nonpersistent(store: Store) -> None:
         store.scalars[0].in_doubt -= 1
         store.queues[message.queue].uncommitted -= 1
         discard(store, row)
+
+
+_NEVER_SOON = 1 << 62  # behind every time
+
+
+@routine
+def scan_expired(store: Store, time: int) -> None:
+    """Remove every available message that has expired by `time`, microseconds."""
+    if store.params[0].expires_from > time:
+        return
+    earliest = _NEVER_SOON
+    for row in range(store.scalars[0].message_high):
+        message = store.messages[row]
+        if message.state == FREE or message.expires == 0:
+            continue
+        if message.state == AVAILABLE and message.expires <= time:
+            remove_expired(store, row)
+        else:
+            earliest = min(earliest, message.expires)
+    store.params[0].expires_from = earliest
+
+
+@routine
+def next_expiry(store: Store, time: int) -> int:
+    """Return a time before which no available message expires, microseconds; NEVER: none does.
+
+    Where it is not after `time`, it is when the first one expires or has expired: an uncommitted message that has
+    expired must not let a scan seem due for ever.
+    """
+    earliest = store.params[0].expires_from
+    if earliest > time:
+        return NEVER if earliest == _NEVER_SOON else int(earliest)
+    earliest = _NEVER_SOON
+    for row in range(store.scalars[0].message_high):
+        message = store.messages[row]
+        if message.state == AVAILABLE and message.expires != 0:
+            earliest = min(earliest, message.expires)
+    return NEVER if earliest == _NEVER_SOON else int(earliest)
+
+
+@routine
+def count_expired(store: Store) -> int:
+    """Return the messages that hold storage although they have expired by the store's clock."""
+    params, clock = store.params[0], store.scalars[0].clock
+    count, earliest = 0, _NEVER_SOON
+    if store.scalars[0].expiring == 0 or params.expires_from > clock:
+        return count
+    for row in range(store.scalars[0].message_high):
+        message = store.messages[row]
+        if message.state != FREE and message.expires != 0:
+            earliest = min(earliest, message.expires)
+            count += message.expires <= clock
+    params.expires_from = earliest
+    return count

@@ -6,12 +6,16 @@ moved from the moment its movement begins, and the mover is free for the next on
 events only the mover changes a structure, so the result of `advance` does not depend on when and how often it is
 called. Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %,
 KEYPRIORITY1, faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
-docs/storage-model.md#storage-class-memory.
+docs/storage-model.md#storage-class-memory. Chains of all messages of a structure by priority and age, across queues, as
+KEYPRIORITY1 needs them. There are ten chains of the structure, by priority, and ten of storage class memory. The mover
+takes the youngest message of the structure and the oldest of SCM. A message whose place in its chain is not near goes
+to a heap beside it (see heap.py). Source: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"]
+(priority, then age, decides what moves).
 """
 
 from __future__ import annotations
 
-from kernels import order, pools
+from kernels import chains, pools
 from kernels._compile import kernel, routine
 from kernels.layout import (
     FREE,
@@ -23,9 +27,141 @@ from kernels.layout import (
     PRIORITIES,
     UNCOMMITTED_GET,
     Array,
+    Row,
     Store,
     touch_row,
 )
+
+
+@kernel
+def _join(store: Store, ends: Row, before: int, row: int, after: int) -> None:
+    """Insert `row` between its neighbours (NONE: the chain's end)."""
+    link = store.order[row]
+    link.prev = before
+    link.next = after
+    touch_row(store.order_dirty, row)
+    if before == NONE:
+        ends.head = row
+    else:
+        store.order[before].next = row
+        touch_row(store.order_dirty, before)
+    if after == NONE:
+        ends.tail = row
+    else:
+        store.order[after].prev = row
+        touch_row(store.order_dirty, after)
+
+
+@kernel
+def append_to_order(store: Store, row: int) -> None:
+    """Append a message just put, the youngest of all, to the structure's chain of its priority."""
+    message = store.messages[row]
+    ends = store.scm_ends[int(message.priority)]
+    message.marks |= MARK_IN_ORDER
+    _join(store, ends, ends.tail, row, NONE)
+
+
+@kernel
+def _heap_of(chain: int) -> int:
+    return chains.YOUNGEST if chain < PRIORITIES else chains.OLDEST
+
+
+@kernel
+def first_in_order(store: Store, chain: int) -> int:
+    """Return the message that the mover takes next from a chain, or NONE."""
+    ends = store.scm_ends[chain]
+    row = ends.tail if chain < PRIORITIES else ends.head
+    if ends.late == NONE:
+        return int(row)
+    if row == NONE or chains.comes_before(store, ends.late, row, _heap_of(chain)):
+        return int(ends.late)
+    return int(row)
+
+
+@kernel
+def enter_order(store: Store, row: int, chain: int) -> None:
+    """Insert a message by its age into the chain, or into the heap beside it."""
+    ends = store.scm_ends[chain]
+    age = store.messages[row].age
+    if ends.tail == NONE or store.messages[ends.tail].age < age:
+        _join(store, ends, ends.tail, row, NONE)
+        ends.finger = row
+    elif store.messages[ends.head].age > age:
+        _join(store, ends, NONE, row, ends.head)
+        ends.finger = row
+    else:
+        _enter_within(store, row, chain)
+
+
+@routine
+def _enter_within(store: Store, row: int, chain: int) -> None:
+    """Search the place of a message from both ends alternately, with the finger as one of them.
+
+    Messages move by age and return by unit of work, so that the place of the next one is beside that of the last one.
+    """
+    ends = store.scm_ends[chain]
+    age = store.messages[row].age
+    low = ends.head
+    high = ends.tail
+    if ends.finger != NONE and store.messages[ends.finger].age < age:
+        low = ends.finger
+    elif ends.finger != NONE:
+        high = ends.finger
+    for _ in range(chains.MAX_STEPS):
+        after = store.order[low].next
+        if store.messages[after].age > age:
+            _join(store, ends, low, row, after)
+            ends.finger = row
+            return
+        low = after
+        before = store.order[high].prev
+        if store.messages[before].age < age:
+            _join(store, ends, before, row, high)
+            ends.finger = row
+            return
+        high = before
+    link = store.order[row]
+    link.next = NONE
+    link.prev = NONE
+    link.child = NONE
+    touch_row(store.order_dirty, row)
+    store.messages[row].marks |= MARK_ORDER_LATE
+    ends.late = row if ends.late == NONE else chains.join_heap(store, store.order, ends.late, row, _heap_of(chain))
+    store.order[ends.late].next = NONE
+    store.order[ends.late].prev = NONE
+
+
+@routine
+def _leave_heap(store: Store, row: int, chain: int) -> None:
+    ends = store.scm_ends[chain]
+    if ends.late == row:
+        ends.late = chains.heap_without_top(store, store.order, row, _heap_of(chain))
+    else:
+        chains.heap_without(store, store.order, int(ends.late), row, _heap_of(chain))
+    store.messages[row].marks ^= MARK_ORDER_LATE
+
+
+@kernel
+def leave_order(store: Store, row: int, chain: int) -> None:
+    """Remove a message from its chain, or from the heap beside it; the caller marks the message as written."""
+    if store.messages[row].marks & MARK_ORDER_LATE:
+        _leave_heap(store, row, chain)
+        return
+    link = store.order[row]
+    ends = store.scm_ends[chain]
+    if ends.finger == row:
+        ends.finger = link.prev if link.prev != NONE else link.next
+    if link.prev == NONE:
+        ends.head = link.next
+    else:
+        store.order[link.prev].next = link.next
+        touch_row(store.order_dirty, link.prev)
+    if link.next == NONE:
+        ends.tail = link.prev
+    else:
+        store.order[link.next].prev = link.prev
+        touch_row(store.order_dirty, link.next)
+
 
 # Percent of the structure in use [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"]
 PRESTAGE_ABOVE = 90
@@ -129,10 +265,10 @@ def drop(store: Store, row: int) -> None:
     """Remove a message from its chain, from SCM without a fault, as CLEAR, EXPIRE and the backout of a put do."""
     message = store.messages[row]
     if message.marks & MARK_IN_SCM:
-        order.leave(store, row, PRIORITIES + int(message.priority))
+        leave_order(store, row, PRIORITIES + int(message.priority))
         _count_in(store, row)
     else:
-        order.leave(store, row, int(message.priority))
+        leave_order(store, row, int(message.priority))
     message.marks ^= MARK_IN_ORDER
     touch_row(store.messages_dirty, row)
 
@@ -153,7 +289,7 @@ def on_get_backed_out(store: Store, row: int) -> None:
     """Insert a message whose get was backed out into the structure's chain, by its age."""
     message = store.messages[row]
     message.marks |= MARK_IN_ORDER
-    order.enter(store, row, int(message.priority))
+    enter_order(store, row, int(message.priority))
     touch_row(store.messages_dirty, row)
 
 
@@ -173,7 +309,7 @@ def _would_prestage(store: Store, elements: int) -> bool:
 def _least_likely(store: Store) -> int:
     """Return the message of the structure least likely to be got next, of the lowest priority and put last, or NONE."""
     for priority in range(PRIORITIES):
-        row = order.first(store, priority)
+        row = first_in_order(store, priority)
         if row != NONE:
             return row
     return NONE
@@ -217,8 +353,8 @@ def _prestage(store: Store, now: int) -> int:
     if lack != NOTHING:
         return lack
     priority = int(store.messages[row].priority)
-    order.leave(store, row, priority)
-    order.enter(store, row, PRIORITIES + priority)
+    leave_order(store, row, priority)
+    enter_order(store, row, PRIORITIES + priority)
     _count_out(store, row)
     use.prestaged += 1
     use.free_at = now + blocks_of(1, store.messages[row].elems) * store.params[0].stage_ns
@@ -233,15 +369,15 @@ def _prefetch(store: Store, now: int) -> int:
     """
     use = store.scm[0]
     priority = PRIORITIES - 1
-    row = order.first(store, PRIORITIES + priority)
+    row = first_in_order(store, PRIORITIES + priority)
     while row == NONE:
         priority -= 1
-        row = order.first(store, PRIORITIES + priority)
+        row = first_in_order(store, PRIORITIES + priority)
     elements = store.messages[row].elems
     if _would_prestage(store, elements):
         return NOTHING
-    order.leave(store, row, PRIORITIES + priority)
-    order.enter(store, row, priority)
+    leave_order(store, row, PRIORITIES + priority)
+    enter_order(store, row, priority)
     _count_in(store, row)
     use.prefetched += 1
     use.free_at = now + blocks_of(1, elements) * store.params[0].fetch_ns
@@ -378,7 +514,7 @@ def enrol(store: Store, by_age: Array) -> None:
         ends.late = NONE
     for row in by_age:
         if store.messages[row].state not in (FREE, UNCOMMITTED_GET):
-            order.append(store, row)
+            append_to_order(store, row)
             touch_row(store.messages_dirty, row)
 
 

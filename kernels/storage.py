@@ -1,14 +1,73 @@
 """The storage of a message in any kind of store: the only place that selects a mechanism.
 
 The event loop, units of work, held gets and chains are the same for every store; taking and giving back storage is not.
-`params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing.
+`params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing. The storage
+of a message in a coupling facility structure: an entry, elements, and pages in a data set. A message keeps the cost it
+was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#entries-and-elements,
+docs/storage-model.md#what-a-twin-keeps.
 """
 
 from __future__ import annotations
 
-from kernels import page_set, pools, queue_file, scm, smds, structure
+from kernels import page_set, pools, queue_file, scm, smds
 from kernels._compile import kernel
-from kernels.layout import GET, MARK_IN_ORDER, PAGE_SET, QUEUE_FILE, STRUCTURE, Store
+from kernels.layout import GET, MARK_IN_ORDER, MARK_OFFLOADED, NONE, PAGE_SET, QUEUE_FILE, STRUCTURE, Store
+
+
+@kernel
+def fits_structure(store: Store, qmgr: int, length: int) -> bool:
+    """Return True if the real system would accept a put of that length by that queue manager now.
+
+    Expands the data set if the put would.
+    """
+    place, elements = pools.placement(store, length)
+    if not pools.has_room(store, elements) or not pools.can_be_put(store, length):
+        return False
+    return place != pools.TO_DATASET or smds.make_room(store, qmgr, smds.pages_of(store, length))
+
+
+@kernel
+def charge_structure(store: Store, row: int, qmgr: int) -> bool:
+    """Take the storage of message `row` at its present cost; return True if it did not fit and is kept all the same."""
+    scalars = store.scalars[0]
+    message = store.messages[row]
+    length = message.length
+    place, elements = pools.placement(store, length)
+    fits_pools = pools.has_room(store, elements)
+    if not fits_pools and scm.on_accepted_put(store, elements):
+        place, elements = pools.placement(store, length)
+        fits_pools = pools.has_room(store, elements)
+    overfull = not fits_pools or not pools.can_be_put(store, length)
+    message.elems = elements
+    if place == pools.TO_DATASET:
+        pages = smds.pages_of(store, length)
+        overfull |= not smds.make_room(store, qmgr, pages)
+        smds.place(store, row, qmgr, pages)
+    if place != pools.IN_STRUCTURE:
+        message.marks |= MARK_OFFLOADED
+        scalars.offloaded_messages += 1
+        scalars.offloaded_bytes += length
+    scalars.ents_used += 1
+    scalars.elems_used += elements
+    if store.scm[0].enrolled:
+        scm.append_to_order(store, row)
+    return overfull
+
+
+@kernel
+def refund_structure(store: Store, row: int) -> None:
+    """Give back the storage of message `row`."""
+    scalars = store.scalars[0]
+    message = store.messages[row]
+    if message.marks & MARK_IN_ORDER:
+        scm.drop(store, row)
+    scalars.ents_used -= 1
+    scalars.elems_used -= message.elems
+    if message.marks & MARK_OFFLOADED:
+        scalars.offloaded_messages -= 1
+        scalars.offloaded_bytes -= message.length
+    if message.owner != NONE:
+        smds.release(store, row)
 
 
 @kernel
@@ -27,7 +86,7 @@ def fits(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
     """Return True if the real system would accept a put of that length now; expand the store if the put would."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        return structure.fits(store, qmgr, length)
+        return fits_structure(store, qmgr, length)
     if kind == PAGE_SET:
         return page_set.fits(store, length)
     return queue_file.fits(store, length, persistent)
@@ -49,7 +108,7 @@ def charge(store: Store, row: int, qmgr: int) -> bool:
     """Take the storage of message `row`, whose length and marks are set; return True if it did not fit."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        return structure.charge(store, row, qmgr)
+        return charge_structure(store, row, qmgr)
     if kind == PAGE_SET:
         return page_set.charge(store, row)
     return queue_file.charge(store, row)
@@ -60,7 +119,7 @@ def refund(store: Store, row: int) -> None:
     """Give back the storage of message `row`."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        structure.refund(store, row)
+        refund_structure(store, row)
     elif kind == PAGE_SET:
         page_set.refund(store, row)
     else:

@@ -27,11 +27,10 @@ from docs.make_pictures import draw
 from docs.passages import Passage
 from kernels import pools
 from streams.host.resources import RESOURCE_FIGURES
+from streams.kafka.admin import HeldRecords
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
-from streams.kafka.transactions import HeldRecords
-from streams.query.observed import BatchReport
 from streams.query.progress import batch_figures
-from streams.query.rows import FIGURES
+from streams.query.rows import FIGURES, BatchReport
 from tests.tools.score.baselines import BASELINES
 from twin.conditions import Condition
 from twin.estate import load_estate
@@ -146,7 +145,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
     """A file that mentions queue files by name would have to mention a new kind, too."""
     text = section("architecture.md", "A new kind of store")
     listed = set(codes(text))
-    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/sizing/queue_file.py"}
+    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/sizing/data_sets.py"}
     own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
     mentioned = {
         path.relative_to(ROOT).as_posix()

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from streams.checkpoint.files import DamagedFileError, decode_json
-from streams.collecting.display_commands import decode_answer
+from streams.collecting.mqweb_session import decode_answer
 from streams.collecting.sources import load_position
 from streams.query.status import read_status
 from twin.errors import MqtwinError
 from twin.estate import EstateError
-from twin.estate.past_rises import read_history
+from twin.estate.planned import read_history
 from twin.events import EventError
 from twin.events.rules import parse
 from twin.state.tables import StateError

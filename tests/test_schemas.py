@@ -23,10 +23,7 @@ from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder, EventError, Reason
-from twin.events.fields import FIELDS
-from twin.events.measured import (
-    MEASURED,
-)
+from twin.events.fields import FIELDS, MEASURED
 from twin.events.rules import Rules, parse
 from twin.records import (
     Action,

@@ -53,7 +53,7 @@ CHANGES = {
                 '    QUEUE_SLOW = "queue-slow", Rule(DATA, 17, TICK, INFO, OWN_RULES, (Pool.QUEUE,))\n',
                 '    FULL = "full", Rule(',
             ),
-            "twin/stores/unread.py": Edit(
+            "twin/stores/watches.py": Edit(
                 "SLOW = Finding(\n"
                 '    condition=Condition.QUEUE_SLOW, resource=Resource("queue", "Q"), severity="info", cause="Slow."\n'
                 ")\n",
@@ -67,8 +67,8 @@ CHANGES = {
         """
 import msgspec
 from twin.alerts.episodes import Episodes
-from twin.alerts.runbook import Facts
-from twin.stores.unread import SLOW
+from twin.alerts.texts import Facts
+from twin.stores.watches import SLOW
 episodes = Episodes("S")
 runbook = episodes.runbook.actions(SLOW.condition, Facts().adding(store="S"))
 [opened] = episodes.open(msgspec.structs.replace(SLOW, runbook=runbook), 1)
@@ -124,7 +124,7 @@ print(apply(op="MEASURE", measured={"spare": 5}).spare)
         + OPENED
         + """
 from deploy.metrics.collector import state_samples
-from streams.kafka.latest import StateEntry
+from streams.kafka.topic_reader import StateEntry
 samples = {name: value for name, _, value in state_samples(StateEntry(twin.state(), 0.0))}
 print(samples["pageset_pages_at_most"] == twin.state().pages_max)
 """,

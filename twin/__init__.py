@@ -10,10 +10,10 @@
 | `Timeline` | `twin.playback.timeline` | open every moment of a recording, one soon after another |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
-| `find_plans` | `twin.planning.recurring` | what recurs in recordings, as planned work |
+| `find_plans` | `twin.planning.proof` | what recurs in recordings, as planned work |
 | `hindsight` | `twin.planning.proof` | would other settings from a past moment on have held? |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
-| `compare` | `twin.reporting.comparison` | what recorded nights would have been under two estates |
+| `compare` | `twin.reporting.records` | what recorded nights would have been under two estates |
 | `tune` | `twin.reporting.tuning` | pages of recordings by what a saved filling is worth |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
@@ -43,13 +43,12 @@ if TYPE_CHECKING:
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
     from twin.planning.advise import Promise, advise
-    from twin.planning.proof import hindsight, prove
-    from twin.planning.recurring import find_plans
+    from twin.planning.proof import find_plans, hindsight, prove
     from twin.planning.whatif import Traffic, at_moment, what_if
     from twin.playback.commission import Commission, commission
     from twin.playback.replays import Replayed, replay
     from twin.playback.timeline import Timeline
-    from twin.reporting.comparison import compare
+    from twin.reporting.records import compare
     from twin.reporting.report import report
     from twin.reporting.tuning import tune
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
@@ -71,9 +70,9 @@ _MODULES = {
     "advise": "planning.advise",
     "at_moment": "planning.whatif",
     "commission": "playback.commission",
-    "compare": "reporting.comparison",
+    "compare": "reporting.records",
     "demo_estate": "simulation",
-    "find_plans": "planning.recurring",
+    "find_plans": "planning.proof",
     "hindsight": "planning.proof",
     "load_estate": "estate",
     "make_scenario": "simulation",

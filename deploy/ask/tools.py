@@ -12,8 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deploy.ask.data import Reply, as_data, excerpt, search
-from deploy.ask.replies import (
+from deploy.ask.data import (
     ActionLine,
     AdviceReply,
     AlertAnswer,
@@ -31,6 +30,7 @@ from deploy.ask.replies import (
     PlanLine,
     ReaderLine,
     ReadersAnswer,
+    Reply,
     ReportAnswer,
     ReportedIncident,
     ReportedStore,
@@ -41,6 +41,9 @@ from deploy.ask.replies import (
     StoreLine,
     StoresAnswer,
     WhatIfReply,
+    as_data,
+    excerpt,
+    search,
 )
 from deploy.console.answers import PageOutcome, PlanParts, converted
 from deploy.console.model import ConsoleModel

@@ -1,7 +1,11 @@
-"""``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command."""
+"""``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command.
+
+``mqtwin acted``, ``mqtwin acknowledge`` and ``mqtwin judge``: notes on an alert.
+"""
 
 from __future__ import annotations
 
+import getpass
 import platform
 import time
 from collections.abc import Mapping
@@ -16,21 +20,23 @@ from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from deploy.bridge import Command
-from deploy.commands.act import Step
+from deploy.commands.advise import Step
 from deploy.console.acts import DEFAULT_MINUTES, MAX_MINUTES
 from deploy.handover import COMMAND_S, Runner
-from deploy.options.common import Flag, KafkaOptions, open_estate
-from deploy.options.files import EstateFile, InputFile, SecretFile
-from deploy.show.acts import ActView, request_document
-from deploy.show.terminal import emit
+from deploy.options.common import EstateFile, Flag, InputFile, KafkaOptions, SecretFile, open_estate
+from deploy.show.planning import ActView, request_document
+from deploy.show.terminal import emit, printable
 from streams.host.signals import until_stopped
-from streams.kafka.notes import ActLog
+from streams.kafka.notes import ActLog, read_noted_alerts, tell_store, write_note
 from streams.log import configure_logging
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
+from twin.records import ACKNOWLEDGED, ACTED, check_note, new_note
+from twin.units import as_text
 
 if TYPE_CHECKING:
     from streams.collecting.http import HttpClient
+
 
 CONSOLE = Group("Console", sort_key=4)
 _SECONDS = 60.0  # for an answer, which reads topics
@@ -267,3 +273,71 @@ def _views(answer: bytes) -> list[ActView]:
 def _show(answer: bytes, *, as_json: bool) -> None:
     views = _views(answer if answer.startswith(b"[") else b"[" + answer + b"]")
     emit(request_document(views), as_json=as_json)
+
+
+def acted(alert: str, action: str, /, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:
+    """Note that an action of an alert was taken, for all to see; a page of the forecast was useful then.
+
+    Args:
+        alert: Id of the alert, its `alert_id`.
+        action: Id of the action in its runbook, such as alter-size.
+        kafka: Kafka connection.
+        who: Who did it. Default: the user of this machine.
+        comment: What to add.
+    """
+    _note(kafka, alert, ACTED, who, action=action, text=comment)
+
+
+def acknowledge(alert: str, /, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:
+    """Note that somebody looks after an alert, for all to see; it changes nothing else.
+
+    Args:
+        alert: Id of the alert, its `alert_id`.
+        kafka: Kafka connection.
+        who: Who did it. Default: the user of this machine.
+        comment: What to add.
+    """
+    _note(kafka, alert, ACKNOWLEDGED, who, text=comment)
+
+
+def judge(
+    alert: str,
+    word: Literal["useful", "useless", "none"],
+    /,
+    *,
+    kafka: KafkaOptions,
+    who: str | None = None,
+    comment: str = "",
+) -> None:
+    """Say whether a page of the forecast was useful: its store calls sooner, or later, where the next is like it.
+
+    Args:
+        alert: Id of the alert, its `alert_id`, of condition full-forecast.
+        word: useful, useless, or none, which takes the word back. A later word replaces an earlier one.
+        kafka: Kafka connection.
+        who: Who says so. Default: the user of this machine.
+        comment: What to add.
+    """
+    _note(kafka, alert, word, who, text=comment)
+
+
+def _note(
+    kafka: KafkaOptions, alert: str, kind: str, who: str | None, *, action: str | None = None, text: str = ""
+) -> None:
+    configure_logging(level="warning")
+    topics, client = kafka.topics, kafka.client()
+    now = as_text(round(time.time() * 1e6))
+    note = new_note(alert, kind, _user() if who is None else who, now, action=action, text=text)
+    alerts = read_noted_alerts(client, topics)
+    check_note(note, alerts)
+    write_note(client, topics, note)
+    tell_store(client, topics, note, alerts[note.alert_id])
+    print(printable(f"{note.alert_id} {note.sentence}"))
+
+
+def _user() -> str:
+    """Return the name of this user. UsageError: it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError) as error:  # in a container: before Python 3.13 one of the last two
+        raise UsageError(f"this user has no name ({error}); expected: --who NAME") from None

@@ -8,8 +8,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.java.broker import Broker
-from deploy.options.common import MAX_HOURS, parse_address
-from deploy.options.files import KeptFolder
+from deploy.options.common import MAX_HOURS, KeptFolder, parse_address
 from streams.host.signals import until_stopped
 from twin.errors import MqtwinError, UsageError
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from deploy.options.common import Flag, KafkaOptions, open_estate
-from deploy.options.feeds import FeedChoices, SpanChoices
-from deploy.options.files import EstateFile, InputFile, KeptFile
-from deploy.options.server import ServerOptions
+from deploy.options.common import EstateFile, Flag, InputFile, KafkaOptions, KeptFile, open_estate
+from deploy.options.feeds import FeedChoices, ServerOptions, SpanChoices
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from deploy.show.terminal import printable
 from streams.host.signals import stop_requests
@@ -170,8 +168,7 @@ def _open_bytes(
 
     UsageError: a format has no files, or more than one of the sources is given.
     """
-    from streams.collecting.growing import FollowedFile, StandardInput
-    from streams.collecting.sources import load_position
+    from streams.collecting.sources import FollowedFile, StandardInput, load_position
 
     options = [option for option, value in sources.items() if value is not None]
     has_input, path = sources["-"] is not None, sources["--follow"]

@@ -11,8 +11,16 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import MAX_HOURS, Flag, KafkaOptions, open_estate, record_events
-from deploy.options.files import EstateFile, InputFile, OutputFile
+from deploy.options.common import (
+    MAX_HOURS,
+    EstateFile,
+    Flag,
+    InputFile,
+    KafkaOptions,
+    OutputFile,
+    open_estate,
+    record_events,
+)
 from deploy.show.document import (
     PAGE,
     TERMINAL,
@@ -28,7 +36,7 @@ from deploy.show.document import (
     site_period,
     site_time,
 )
-from deploy.show.progress import show_progress
+from deploy.show.summaries import show_progress
 from deploy.show.terminal import emit
 from kernels.clock import SECOND
 from twin.errors import UsageError

@@ -22,8 +22,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.console import DEFAULT_PORT
-from deploy.options.common import MAX_SECONDS, Flag
-from deploy.options.files import OutputFolder
+from deploy.options.common import MAX_SECONDS, Flag, OutputFolder
 from deploy.show.document import Items, Table, Text
 from deploy.show.terminal import command_line, show
 from streams.host.signals import StopRequestedError, raise_on_stop, until_stopped

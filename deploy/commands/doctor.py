@@ -20,11 +20,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deploy.java.class_archives import missing_archives
-from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, ensure_jars, missing, pinned
-from deploy.java.runtime import find_java
+from deploy.java.jars import (
+    KAFKA_BROKER,
+    SPARK_CONNECTOR,
+    cache_dir,
+    ensure_jars,
+    find_java,
+    missing,
+    missing_archives,
+    pinned,
+)
 from deploy.options.common import Flag, KafkaOptions
-from deploy.show.progress import warm_kernels
+from deploy.show.summaries import warm_kernels
 from deploy.show.terminal import Wrapped
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from streams.log import configure_logging

@@ -12,13 +12,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
-from deploy.metrics.collector import TwinCollector, samples_of
-from deploy.metrics.server import Health, metrics_server
-from deploy.options.common import MAX_SECONDS, KafkaOptions, parse_address
-from deploy.options.files import InputFile
+from deploy.metrics.collector import Health, TwinCollector, metrics_server, samples_of
+from deploy.options.common import MAX_SECONDS, InputFile, KafkaOptions, parse_address
 from streams.host.signals import stop_requests
-from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import Latest, TopicReader
 from streams.kafka.topics import TopicRecord
 from streams.log import NewsLog, configure_logging
 from streams.query.status import JobStatus, read_status

@@ -8,14 +8,13 @@ from functools import lru_cache, partial
 
 from deploy.ask.server import http_tools, serve_stdio
 from deploy.ask.tools import Questions
-from deploy.commands.console import follow_job, play_recording
+from deploy.commands.console import ServedOptions, SourceOptions, follow_job, play_recording
 from deploy.commands.report import report_of_job
 from deploy.console.app import TOOLS_PATH
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer
 from deploy.options.common import KafkaOptions, open_estate
-from deploy.options.console import ServedOptions, SourceOptions
 from streams.host.signals import until_stopped
 from streams.log import configure_logging
 from twin.reporting.report import report

@@ -10,10 +10,9 @@ import msgspec
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import Flag, KafkaOptions, open_estate
-from deploy.options.files import EstateFile, InputFile
+from deploy.options.common import EstateFile, Flag, InputFile, KafkaOptions, open_estate
 from deploy.show.document import Document, Table, Text, site_period
-from deploy.show.progress import show_progress
+from deploy.show.summaries import show_progress
 from deploy.show.terminal import emit, print_line, print_warnings, printable
 from streams.kafka.present import read_last_states
 from streams.kafka.publish import PublishResult, Record, Sender
@@ -123,7 +122,7 @@ def find(
         recordings: Recordings of several days: .ndjson, .ndjson.zst or .arrow.
         estate: Estate file (TOML).
     """
-    from twin.planning.recurring import find_plans
+    from twin.planning.proof import find_plans
 
     loaded_estate = open_estate(estate)
     with show_progress("find") as advance:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from deploy.options.common import Flag, KafkaOptions, open_estate, record_events
-from deploy.options.files import EstateFile, InputFile, OutputFile
+from deploy.options.common import EstateFile, Flag, InputFile, KafkaOptions, OutputFile, open_estate, record_events
 from deploy.show.morning import morning_document
-from deploy.show.progress import show_progress
+from deploy.show.summaries import show_progress
 from deploy.show.terminal import emit
 from twin.errors import UsageError
 from twin.estate import Estate

@@ -8,10 +8,8 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.options.common import open_estate
-from deploy.options.files import EstateFile, InputFile, OutputFile, OutputFolder, SecretFile
-from deploy.show.progress import show_progress
-from deploy.show.summaries import shared_summary
+from deploy.options.common import EstateFile, InputFile, OutputFile, OutputFolder, SecretFile, open_estate
+from deploy.show.summaries import shared_summary, show_progress
 from twin.errors import UsageError
 from twin.outputs import write_output
 from twin.recordings.share import share as share_recording

@@ -17,14 +17,28 @@ from cyclopts import Parameter
 from deploy.commands.console import play_recording, serve, server_of
 from deploy.console import DEFAULT_PORT
 from deploy.console.server import Listen
-from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
-from deploy.options.feeds import FeedChoices, LiveSources, parse_groups
-from deploy.options.files import FileUse, OutputFolder
-from deploy.options.server import MqwebOptions, qmgr_names
-from deploy.show.answer import Answer, StoreAnswer, answer_document, store_answers, what_next
+from deploy.options.common import (
+    TOKENS,
+    FileUse,
+    Flag,
+    KafkaOptions,
+    OutputFolder,
+    Repeated,
+    parse_address,
+    parse_settings,
+    words_of,
+)
+from deploy.options.feeds import FeedChoices, LiveSources, MqwebOptions, parse_groups, qmgr_names
 from deploy.show.document import ZONE, Text
-from deploy.show.progress import show_progress
-from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
+from deploy.show.morning import Answer, StoreAnswer, answer_document, store_answers, what_next
+from deploy.show.summaries import (
+    print_complaints,
+    print_intake,
+    print_not_understood,
+    print_usage,
+    show_progress,
+    unread_lines,
+)
 from deploy.show.terminal import emit, kinds, print_command, print_line, print_warnings, printable, show
 from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
@@ -47,7 +61,7 @@ from twin.feeds.site import (
     see_estate,
     site_file,
 )
-from twin.forecast.extension import MIN_LEVELS
+from twin.forecast.outlook import MIN_LEVELS
 from twin.outputs import OwnFolder, is_same_file, locked
 from twin.playback.replays import replay
 from twin.playback.timeline import Timeline

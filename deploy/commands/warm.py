@@ -6,10 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options.common import open_estate
-from deploy.options.files import EstateFile, InputFile, OutputFile
-from deploy.show.progress import show_progress
-from twin.estate.past_rises import history_text
+from deploy.options.common import EstateFile, InputFile, OutputFile, open_estate
+from deploy.show.summaries import show_progress
+from twin.estate.planned import history_text
 from twin.estate.sources import toml_string
 from twin.outputs import write_output
 from twin.playback.replays import learn

@@ -16,12 +16,11 @@ from typing import Annotated, Any
 import msgspec
 
 from deploy.console.answers import Answers, converted
-from deploy.show.acts import ActView
+from deploy.show.planning import ActView
 from streams.kafka.notes import ActLog
 from twin.errors import UsageError
 from twin.estate.errors import show
-from twin.planning.allowed import Allow, Allowed, read_allowed
-from twin.planning.proposals import MAX_AGE_US, alert_of, problem_of, propose
+from twin.planning.proposals import MAX_AGE_US, Allow, Allowed, alert_of, problem_of, propose, read_allowed
 from twin.records import Act, ActRecord, Acts, Approved, Requested, Resulted, Withdrawn
 from twin.records.acts import AHEAD_US, Hash, Remark, ResultStatus
 from twin.units import as_span, as_text

@@ -12,7 +12,7 @@ import numpy as np
 
 from deploy.console.model import commands_in
 from deploy.show.planning import beside_alert, planned_text
-from twin.capacity.structures import has_rules
+from twin.capacity import has_rules
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, EstateError, Structure

@@ -22,7 +22,7 @@ from msgspec import UNSET
 
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.alerts.resource_view import REFUSES_FROM_PCT
+from twin.alerts.findings import REFUSES_FROM_PCT
 from twin.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
 from twin.records import (
     LIKELY,

@@ -29,9 +29,7 @@ import filelock
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from deploy.java.class_archives import archive_options
-from deploy.java.jars import KAFKA_BROKER, class_path, ensure_jars
-from deploy.java.runtime import find_java
+from deploy.java.jars import KAFKA_BROKER, archive_options, class_path, ensure_jars, find_java
 from twin.errors import MqtwinError, UsageError
 
 HOST = "127.0.0.1"

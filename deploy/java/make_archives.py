@@ -10,9 +10,18 @@ from pathlib import Path
 import filelock
 
 from deploy.java.broker import Broker
-from deploy.java.class_archives import Content, Program, archive_path, missing_archives, useless_archives
-from deploy.java.jars import SPARK_CONNECTOR, ensure_jars, make_folder
-from deploy.java.runtime import Java, find_java
+from deploy.java.jars import (
+    SPARK_CONNECTOR,
+    Content,
+    Java,
+    Program,
+    archive_path,
+    ensure_jars,
+    find_java,
+    make_folder,
+    missing_archives,
+    useless_archives,
+)
 from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics

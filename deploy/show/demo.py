@@ -26,17 +26,17 @@ from kernels.clock import SECOND
 from twin.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Condition, Pool
 from twin.estate import Estate
 from twin.estate.planned import Plan
-from twin.playback.fillings import fillings
 from twin.playback.pages import (
     Alarm,
     Verdict,
+    fillings,
     from_incidents,
     lead_of,
     page_verdicts,
     static_pages,
     straight_line_pages,
 )
-from twin.playback.series import Series, play
+from twin.playback.timeline import Series, play_series
 from twin.records import (
     NOT_MEASURED,
     AlertRecord,
@@ -237,7 +237,7 @@ def compare(
     """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark.
     The twin is told of the planned work by store in one more row.
     """
-    played = play(recording, estate)
+    played = play_series(recording, estate)
     records = list(alerts)
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
         f"fixed line at {percent:.0f} %": partial(static_pages, percent=percent, structure_only=True)
@@ -246,7 +246,7 @@ def compare(
     methods["straight line"] = straight_line_pages
     methods["twin"] = lambda series: from_incidents(records, series.store)
     if planned:
-        with_plan = play(recording, replace(estate, planned=planned)).alerts
+        with_plan = play_series(recording, replace(estate, planned=planned)).alerts
         announced = [read_alert_record(alert.record()) for alert in with_plan]
         methods["twin, with a plan"] = lambda series: from_incidents(announced, series.store)
     methods["twin, watches too"] = lambda series: from_incidents(records, series.store, watches=True)

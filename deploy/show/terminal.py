@@ -151,7 +151,7 @@ def emit(document: Document, *, as_json: bool = False, html: Path | None = None)
     """Print a document as text or JSON, and write its page. html: file of the page; None: no page."""
     print_warnings(document.warnings)
     if html is not None:
-        from deploy.show.page import page
+        from deploy.show.document import page
 
         write_output(html, page(document))
     if as_json:

@@ -24,12 +24,12 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streams.checkpoint.files import PARTITIONS, BatchLogs, Offsets
-from streams.checkpoint.last_read import changed_records, read_last
 from streams.checkpoint.local_files import CheckpointFiles, drop_uncommitted_state
 from streams.checkpoint.manifest import (
     Guard,
     LocalGuard,
     Manifest,
+    changed_records,
     check_belongs,
     check_kinds,
     check_sound,
@@ -38,6 +38,7 @@ from streams.checkpoint.manifest import (
     local_directory,
     log_changed_estate,
     next_offsets,
+    read_last,
     read_manifest,
 )
 from streams.kafka.admin import TIMEOUT_SECONDS, admin_client, list_offsets, no_answer, reason_of

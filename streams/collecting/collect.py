@@ -24,9 +24,9 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.feeds import Complaint, Event, Feed, Intake, Page, PassedOver
-from twin.feeds.coverage import LiveCoverage
 from twin.feeds.importing import read_page, recorded, sort_key
 from twin.feeds.intake import MAX_EXAMPLES
+from twin.feeds.intervals import LiveCoverage
 from twin.feeds.protocol import NOT_BY_TIME
 from twin.recordings.files import LinesChunk
 

@@ -21,10 +21,13 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from streams.collecting.display_commands import (
+from streams.collecting.http import HttpClient, Requester
+from streams.collecting.mqweb_session import (
     CFSTATUS,
     CFSTATUS_SMDS,
     CFSTRUCT,
+    DEADLINE_S,
+    MAX_ANSWER_BYTES,
     NAME_CHARACTERS,
     QLOCAL,
     QLOCAL_ZOS,
@@ -37,21 +40,16 @@ from streams.collecting.display_commands import (
     USAGE,
     AnswerBody,
     Command,
-    check_pattern,
-    decode_answer,
-    parts,
-    smds,
-    smds_connections,
-)
-from streams.collecting.http import HttpClient, Requester
-from streams.collecting.mqweb_session import (
-    DEADLINE_S,
-    MAX_ANSWER_BYTES,
     FailedRequestError,
     MqwebSession,
     TooLargeError,
     check_name,
+    check_pattern,
+    decode_answer,
+    parts,
     reason_of,
+    smds,
+    smds_connections,
 )
 from streams.collecting.sources import Position, Source
 from streams.host.signals import StopRequestedError

@@ -1,18 +1,25 @@
 """Sources of pages, and their positions. Here answers of a server to repeated requests.
 
 The position of a collector in its source is a small JSON file, replaced as a whole. Events are delivered before it is
-saved: after a crash the events since the last save come again, after a stop none.
+saved: after a crash the events since the last save come again, after a stop none. Bytes that come one behind the other:
+a file that grows, and standard input. They become pages of whole lines or records, so that a position is between two of
+these. A file that is replaced, as logs are rotated, is read to its end before the ones behind it; one whose content is
+another is read from its start again, and what is lost then is said.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import select
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from stat import S_ISREG
+from typing import IO, Annotated, Any, Generic, TypeVar
 
 import msgspec
 from typing_extensions import override
@@ -40,11 +47,11 @@ class Position(msgspec.Struct, kw_only=True):
     topic_id: str = ""  # Kafka's id of the topic; one that was made again has another one
     offsets: dict[str, Place] = {}  # by partition of a topic, as text: the first record to read again
     read: dict[str, Place] = {}  # by partition: the first record that was never read
-    marks: dict[str, str] = {}  # by file: see `streams.collecting.growing.FollowedFile`
+    marks: dict[str, str] = {}  # by file: see `streams.collecting.sources.FollowedFile`
     passed: int = 0  # microseconds; events of records before `read` up to this time were published
     time: int = 0  # microseconds; the end of what was asked of a server
     busy: dict[str, int] = {}  # microseconds, by queue manager: until then it may run a command that was not answered
-    coverage: dict[str, tuple[int, int]] = {}  # coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`
+    coverage: dict[str, tuple[int, int]] = {}  # coverage of spans, see `twin.feeds.intervals.LiveCoverage.known`
     announced: dict[str, dict[str, tuple[Any, Any]]] = {}  # definitions, see `twin.feeds.Feed.announced`
 
 
@@ -186,3 +193,286 @@ class HttpSource(Source):
     @override
     def position(self, feed: Feed) -> Position:
         return Position(source=self.name, time=self._asked)
+
+
+_READ_BYTES = 1 << 18
+_MAX_REST = 1 << 20  # bytes without an end of a line or record that wait for it
+_WAIT_S = 0.2
+_MARK_BYTES = 1024  # before a place, by which its content is known again
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".Z")
+_QUIET_READS = 5  # at the end of a file that was replaced, before it is left: its writer may still have it open
+
+
+class GrowingSource(Source):
+    """Bytes that come one behind the other."""
+
+    def __init__(self, name: str, feed: Feed) -> None:
+        self.name, self._feed = name, feed
+        self._rest = b""  # without an end
+        self._start = 0  # of the rest: the first byte that is in no page yet
+        self._own = ""  # identity of the file
+        self._place = "", 0  # file and byte of the page that was returned
+        self._held = HeldPages[tuple[str, int]]()
+
+    @abstractmethod
+    def _more(self) -> tuple[bytes, bool]:
+        """Return what has come, after waiting for at most a part of a second; and whether nothing follows it."""
+
+    @override
+    def read(self) -> list[Page]:
+        more, is_end = self._more()
+        self._rest += more
+        data = self._rest
+        size = len(data) if is_end else self._feed.whole_bytes(data) if more else 0
+        if not size and len(data) > _MAX_REST:
+            size = len(data)
+        if not size:
+            return []
+        page = Page(data[:size], f"{self.name}@{self._start}", self._time(), before=self._before(), stream=self.name)
+        self._place = self._own, self._start
+        self._rest, self._start = data[size:], self._start + size
+        return [page]
+
+    def _time(self) -> int:
+        return time.time_ns() // 1000
+
+    def _before(self) -> int:
+        return 0
+
+    @override
+    def note_taken(self, page: Page, feed: Feed) -> None:
+        self._held.note_taken(self._place, page.name, feed)
+
+
+class StandardInput(GrowingSource):
+    """Standard input, until its end. It has no position: what was read is gone. UsageError: it is closed."""
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__("standard input", feed)
+        try:
+            os.fstat(0)
+        except OSError:
+            raise UsageError(
+                "no standard input: it is closed; expected: a pipe or a redirected file, such as amqsevt ... |"
+            ) from None
+
+    @override
+    def _more(self) -> tuple[bytes, bool]:
+        if not select.select([0], [], [], _WAIT_S)[0]:
+            return b"", False
+        data = os.read(0, _READ_BYTES)
+        self.is_ended = not data
+        return data, self.is_ended
+
+    @override
+    def position(self, feed: Feed) -> Position:
+        return Position(source=self.name)
+
+
+class FollowedFile(GrowingSource):
+    """A file that grows. UsageError: there is no such file.
+
+    Args:
+        position: where to begin. The rest of a file that was replaced since then is read if it is in the same folder,
+            and those that came between. `marks` has of each file a digest of the bytes before what was not read.
+    """
+
+    def __init__(self, path: Path, feed: Feed, position: Position, complain: Callable[[str, str, str], None]) -> None:
+        super().__init__(str(path), feed)
+        self._path, self._complain = path, complain
+        self._read_before = dict(position.read)  # by file: the first byte that no process before has read
+        self._passed_before = position.passed
+        self._read: dict[str, int] = {}  # by file that was left: its end
+        self._left: set[str] = set()  # files that were left
+        self._marks: dict[str, str] = {}
+        self._tail = b""  # the last bytes before the first that is in no page yet
+        self._written = position.time  # when the file was last written, microseconds since 1970
+        self._quiet = 0
+        self._file: IO[bytes] = self._open(path)
+        self._begin(position.offsets.get(_identity(os.fstat(self._file.fileno())), 0))
+        for own, start in position.offsets.items():
+            if own != self._own:
+                self._begin_before(own, start, position.time)
+        self._check_mark(position.marks.get(self._own, ""), position.read.get(self._own, 0))
+
+    @staticmethod
+    def _open(path: Path) -> IO[bytes]:
+        try:
+            if not S_ISREG(path.stat().st_mode):
+                raise UsageError(f"--follow {path} is not a file; expected: a file, or - for standard input")
+            return path.open("rb")
+        except OSError as error:
+            raise UsageError(f"--follow {path} cannot be read: {error.strerror}; expected: a file") from None
+
+    def _begin(self, start: int) -> None:
+        self._own = _identity(os.fstat(self._file.fileno()))
+        self._start, self._rest, self._quiet = start, b"", 0
+        self._tail = _bytes_before(self._file, start, _MARK_BYTES)
+
+    def _begin_before(self, own: str, start: int, written: int) -> None:
+        """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it. It
+        was written last at `written`, 0 if that is not known.
+        """
+        for path in self._path.absolute().parent.iterdir():
+            if path.is_file() and _identity(path.stat()) == own:
+                self._file.close()
+                self._file = path.open("rb")
+                self._begin(start)
+                return
+        text = f"the file before it, read up to byte {start:,}, is gone; expected: one in the same folder"
+        self._complain("replaced", self.name, f"{text}. What was not read of it is lost")
+        between = self._behind(written * 1000) if written else None
+        if between is not None:
+            self._file.close()
+            self._file = between.open("rb")
+            self._begin(0)
+
+    def _check_mark(self, mark: str, read: int) -> None:
+        """Begin at the start of a file whose content is not that of the position: it was cut, or made again. The mark
+        is that of the bytes before `read`, "" if the position has none.
+        """
+        size, _, _ = mark.partition(":")
+        if not size.isdecimal() or os.fstat(self._file.fileno()).st_size < self._start:
+            return
+        if mark != _mark(_bytes_before(self._file, read, min(int(size), _MARK_BYTES))):
+            self._begin_again(read)
+
+    def _begin_again(self, read: int) -> None:
+        """Begin at the start of the file, whose content is another than the one of which `read` bytes were read."""
+        text = f"the {read:,} bytes that were read are no longer in it: it was cut, as by copytruncate, or made again"
+        self._complain("replaced", self.name, f"{text}. It is read from its start; what came before that is lost")
+        self._read_before.pop(self._own, None)
+        self._begin(0)
+
+    def _behind(self, written_ns: int) -> Path | None:
+        """Return the first rotated file, of those not read, that was written after a time; None: the followed one is.
+
+        It has the name of the followed file with another end, such as LOG.1 or LOG-20261128. One that is compressed is
+        not read, which is said.
+        """
+        stem, rotated = self._path.name.partition(".")[0], list[tuple[int, int, Path]]()
+        current = self._identity_of(self._path)
+        for path in self._path.absolute().parent.iterdir():
+            rest = path.name.removeprefix(stem)
+            if rest == path.name or (rest and rest[0].isalnum()) or not path.is_file():
+                continue
+            status, own = path.stat(), _identity(path.stat())
+            if status.st_mtime_ns < written_ns or own in {self._own, current, *self._left}:
+                continue
+            if path.suffix in _COMPRESSED:
+                text = (
+                    f"{path.name} was written since the last file that was read; expected: rotated files that are not"
+                )
+                self._complain("replaced", self.name, f"{text} compressed before they are read. What it holds is lost")
+                self._left.add(own)
+                continue
+            rotated.append((status.st_mtime_ns, status.st_ctime_ns, path))
+        return min(rotated)[2] if rotated else None
+
+    @staticmethod
+    def _identity_of(path: Path) -> str:
+        """Return the identity of a file; "": there is none."""
+        try:
+            return _identity(path.stat())
+        except OSError:
+            return ""
+
+    @override
+    def _more(self) -> tuple[bytes, bool]:
+        place, size = self._start + len(self._rest), os.fstat(self._file.fileno()).st_size
+        if size < place:
+            text = f"it has {size:,} bytes, {place:,} were read; expected: a file that grows. It is read from its start"
+            self._complain("shorter", self.name, text)
+            self._read_before.pop(self._own, None)
+            self._begin(0)
+            place = 0
+        elif size > place and not self._has_same_content(place):
+            self._begin_again(place)
+            place = 0
+        again = self._read_before.get(self._own, 0) - place  # bytes up to where new ones begin
+        self._file.seek(place)
+        data = self._file.read(min(_READ_BYTES, again) if again > 0 else _READ_BYTES)
+        if data:
+            self._quiet = 0
+            return data, len(data) == again
+        return b"", self._is_left()
+
+    def _has_same_content(self, place: int) -> bool:
+        read = (self._tail + self._rest)[-_MARK_BYTES:]
+        return read == _bytes_before(self._file, place, len(read))
+
+    @override
+    def read(self) -> list[Page]:
+        pages = super().read()
+        for page in pages:
+            self._tail = (self._tail + bytes(page.data[-_MARK_BYTES:]))[-_MARK_BYTES:]
+        return pages
+
+    def _is_left(self) -> bool:
+        """Wait at the end of the file; move to its replacement once the old one is read whole."""
+        try:
+            is_replaced = _identity(self._path.stat()) != self._own
+        except OSError:
+            is_replaced = False  # it is being replaced
+        self._quiet = self._quiet + 1 if is_replaced else 0
+        if self._quiet < _QUIET_READS:
+            time.sleep(_WAIT_S)
+            return False
+        if self._rest:
+            return True
+        path = self._behind(os.fstat(self._file.fileno()).st_mtime_ns) or self._path
+        try:
+            file = path.open("rb")
+        except OSError:
+            return False
+        new = "the new one" if path == self._path else path.name
+        self._complain("replaced", self.name, f"the file before it ends at byte {self._start:,}; {new} follows")
+        self._read[self._own] = self._start
+        self._marks[self._own] = _mark(self._tail)
+        self._left.add(self._own)
+        self._file.close()
+        self._file = file
+        self._begin(0)
+        return False
+
+    @override
+    def _time(self) -> int:
+        self._written = os.fstat(self._file.fileno()).st_mtime_ns // 1000
+        return self._written
+
+    @override
+    def _before(self) -> int:
+        return self._passed_before if self._start < self._read_before.get(self._own, 0) else 0
+
+    @override
+    def position(self, feed: Feed) -> Position:
+        own, start = self._held.first(feed) or (self._own, self._start)
+        if own == self._own:
+            self._read.clear()
+            self._marks.clear()
+        return Position(
+            source=self.name,
+            offsets={own: start},
+            read={**self._read, self._own: self._start},
+            marks={**self._marks, self._own: _mark(self._tail)},
+            passed=feed.passed,
+            time=self._written,
+        )
+
+    @override
+    def close(self) -> None:
+        self._file.close()
+
+
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _bytes_before(file: IO[bytes], place: int, number: int) -> bytes:
+    first = max(0, place - number)
+    return os.pread(file.fileno(), place - first, first)
+
+
+def _mark(before: bytes) -> str:
+    """Return by how many bytes before a place, and by which digest, the content of a file is known again."""
+    return f"{len(before)}:{hashlib.sha256(before).hexdigest()}"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import structlog
 from typing_extensions import override
 
-from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
+from streams.host.resources import ScratchDirectory, crash_report, temporary_base
 from twin.errors import MqtwinError
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import structlog
 
 from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import CONNECT_SECONDS, deliver
-from streams.kafka.latest import Latest
 from streams.kafka.publish import PublishResult, Record, Sender
-from streams.kafka.topic_reader import read_to_end
+from streams.kafka.topic_reader import Latest, read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.errors import MqtwinError, UsageError
 from twin.events import JSON

@@ -19,14 +19,12 @@ from confluent_kafka import Message
 
 from kernels.layout import NEVER
 from streams.kafka.clients import content_type_of
-from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import EventReader, TopicReader, read_to_end
+from streams.kafka.topic_reader import EventReader, Latest, TopicReader, read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import JSON, Decoded, Decoder, Event, content_type
-from twin.events.fields import FIELD
-from twin.events.measured import MEASURED_COUNTS, without_nulls
+from twin.events.fields import FIELD, MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
 from twin.playback.verdicts import Latency
 from twin.records import StateRecord, read_state_record

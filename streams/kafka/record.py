@@ -23,12 +23,11 @@ import msgspec
 import pyarrow as pa
 from confluent_kafka import Message
 
-from streams.kafka.admin import admin_client, topic_id
+from streams.kafka.admin import admin_client, partition_ends, topic_id
 from streams.kafka.clients import content_type_of
 from streams.kafka.present import merged_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
-from streams.kafka.transactions import partition_ends
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Decoder, Reason, content_type

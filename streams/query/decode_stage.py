@@ -40,7 +40,7 @@ from streams.query.rows import (
 )
 from streams.query.worker import exemptions, prepare_worker
 from twin.events import Decoder, EventBlock, Reason, Reject
-from twin.events.block import join_rows
+from twin.events.decoded import join_rows
 from twin.events.refusals import DETAIL_CHARACTERS, Limits
 from twin.stores.reports import Report
 

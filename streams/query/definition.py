@@ -9,18 +9,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from streams.checkpoint.skip import Place
+from streams.checkpoint.relocate import Place
 from streams.checkpoint.snapshots import HOURS
 from streams.errors import one_line
-from streams.kafka.admin import partitions_of
+from streams.kafka.admin import COMMITTED, ISOLATION, partitions_of
 from streams.kafka.settings import for_spark
 from streams.kafka.topics import Limits, Topics
-from streams.kafka.transactions import COMMITTED, ISOLATION
 from streams.plan import PackedPlan
 from streams.query.decode_stage import KAFKA_COLUMNS, decode_function
-from streams.query.observed import CLOCK, HEARD, OBSERVED, RESTARTED, SourceBits
 from streams.query.progress import LETTERS
-from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL, VALUE_PIECE_BYTES
+from streams.query.rows import (
+    BLOCK_DDL,
+    CLOCK,
+    FIGURES,
+    FIRST_OTLP_PARTITION,
+    HEARD,
+    OBSERVED,
+    RECORD_DDL,
+    RESTARTED,
+    VALUE_PIECE_BYTES,
+    SourceBits,
+)
 from streams.query.session import SparkJava, is_local
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
@@ -66,10 +75,10 @@ class JobSettings:
 
     Args:
         trigger: minimum time between the starts of two batches, in Spark's notation ("2 seconds").
-        max_records: maximum number of Kafka records per batch; 0: no limit; None: see `streams.query.bound`.
+        max_records: maximum number of Kafka records per batch; 0: no limit; None: see `streams.query.preflight`.
         starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
         fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
-        skip: records to leave out, see `streams.checkpoint.skip`; the checkpoint is on this machine.
+        skip: records to leave out, see `streams.checkpoint.relocate`; the checkpoint is on this machine.
         snapshot_hours: hours of event time between two snapshots, see `streams.checkpoint.snapshots`; 0: none.
     """
 

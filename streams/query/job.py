@@ -24,22 +24,20 @@ import structlog
 
 from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.manifest import local_directory
-from streams.checkpoint.skip import skip_record
+from streams.checkpoint.relocate import skip_record
 from streams.checkpoint.snapshots import SnapshotWriter
 from streams.errors import one_line
 from streams.host.java_process import DEATH_SECONDS, explain_java_exit, kill_java
 from streams.host.resources import measure_session
 from streams.host.signals import stop_requests
-from streams.kafka.admin import end_offsets, explain_refusal, missing_topics, prepare_topics
+from streams.kafka.admin import end_offsets, explain_refusal, missing_topics, prepare_topics, watch_transactions
 from streams.kafka.settings import for_spark, redact
-from streams.kafka.transactions import watch_transactions
 from streams.plan import Loss, PackedPlan, Plan
-from streams.query.bound import Bound, choose_bound
 from streams.query.definition import JobSettings, start_query
-from streams.query.observed import RestartLog, SourceBits
-from streams.query.preflight import check_executors
+from streams.query.preflight import Bound, check_executors, choose_bound
 from streams.query.progress import BatchLog, ClockSetBackError
 from streams.query.report_records import ReadMarks
+from streams.query.rows import RestartLog, SourceBits
 from streams.query.session import check_master, is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile

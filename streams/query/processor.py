@@ -24,7 +24,6 @@ from streams import seams
 from streams.kafka.dead_letters import DeadLetter, Header
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_buckets, open_decoder
-from streams.query.observed import SourceBits, plausible_clock, restarted_route
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
 from streams.query.rows import (
     BLOCK,
@@ -34,14 +33,16 @@ from streams.query.rows import (
     REPORT,
     SPANS,
     ReadItem,
+    SourceBits,
     StoreSpans,
+    plausible_clock,
+    restarted_route,
     unpack_items,
     unpack_letters,
     unpack_spans,
 )
 from streams.query.worker import exemptions, prepare_worker
-from streams.state.pages import MAX_STORES, StoreState
-from streams.state.twins import SavedState, Twins, TwinSource, query_directory
+from streams.state.twins import MAX_STORES, SavedState, StoreState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
 from twin.events.refusals import DETAIL_CHARACTERS
 from twin.records import StateRecord

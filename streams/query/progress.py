@@ -14,10 +14,9 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from streams.checkpoint.snapshots import SnapshotWriter
 from streams.host.resources import FDS_REMEDY, Resources
-from streams.kafka.transactions import HeldRecords, TransactionWatch
-from streams.query.observed import CLOCK, BatchReport, RestartLog
+from streams.kafka.admin import HeldRecords, TransactionWatch
 from streams.query.report_records import ReadMarks
-from streams.query.rows import FIGURES
+from streams.query.rows import CLOCK, FIGURES, BatchReport, RestartLog
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
 from twin.errors import MqtwinError

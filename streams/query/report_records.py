@@ -18,7 +18,7 @@ import structlog
 
 from streams.kafka.clients import deliver
 from streams.kafka.topics import Topics
-from streams.query.observed import BatchReport
+from streams.query.rows import BatchReport
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError
 from twin.estate import Estate

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from streams.errors import one_line
 from streams.host.java_process import DOCTOR, launch_java, quiet_updates
-from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
+from streams.host.resources import ScratchDirectory, crash_report, temporary_base
 from streams.query.worker import DAEMON
 from twin.errors import MqtwinError, UsageError
 
@@ -227,7 +227,7 @@ def _own_interrupt_handler() -> Iterator[None]:
 
 
 def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, str]]:
-    """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`. OSError: a directory
+    """Claim scratch directories for Java and add them to `conf`; see `streams.host.resources`. OSError: a directory
     cannot be created.
 
     The environment variables are for Java.

@@ -2,7 +2,7 @@
 
 The stages of the query report which queue managers have events in a batch, and the driver notes in wall time when each
 was last heard. After `silence_s` (of the estate) without any event it writes a HEARTBEAT for each store of the queue
-manager to the events topic; the twin raises the alert (`twin.stores.silence`). A job that is behind hears late, so a
+manager to the events topic; the twin raises the alert (`twin.stores.watches`). A job that is behind hears late, so a
 queue manager is reported only after the job has read everything that the topic held when the time was up.
 """
 
@@ -20,11 +20,11 @@ from kernels.clock import SECOND, TICK
 from streams.kafka.admin import end_offsets
 from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topics import Topics
-from streams.query.observed import BatchReport, SourceBits
+from streams.query.rows import BatchReport, SourceBits
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON
-from twin.stores.silence import heartbeat, watched_queue_managers
+from twin.stores.watches import heartbeat, watched_queue_managers
 
 _MIN_REPEAT_S = TICK / SECOND  # the clock of a store ticks every ten seconds; more heartbeats would change nothing
 _CHECKS = 10  # per shortest limit of silence

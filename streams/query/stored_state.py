@@ -22,7 +22,7 @@ from streams.checkpoint.local_files import OPERATORS, CheckpointFiles, drop_unco
 from streams.checkpoint.manifest import LocalGuard, check_readable, check_sound
 from streams.errors import one_line
 from streams.query.session import SparkJava, open_session
-from streams.state.pages import HEADER, PAGES
+from streams.state.twins import HEADER, PAGES
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.records import StateRecord

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from streams.host.scratch import base_of
+from streams.host.resources import base_of
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError
 from twin.state.arrays import LARGE_BYTES, Array, Size, copy_bytes, room

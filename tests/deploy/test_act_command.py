@@ -18,7 +18,7 @@ from deploy.console.acts import ActView
 from deploy.console.identity import Identity, Person, Role
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from deploy.show.acts import request_document
+from deploy.show.planning import request_document
 from deploy.show.terminal import emit
 from tests.support.asked_acts import ID, NOW, actions, estate, request
 from tests.support.console_feed import TOPICS

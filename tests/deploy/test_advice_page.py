@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from deploy.show.page import page as html_page
-from deploy.show.page import time_marks
+from deploy.show.document import page as html_page
+from deploy.show.document import time_marks
 from deploy.show.planning import advice_document
 from tests.deploy.console.test_browser import SIZES
 from tests.support.chromium import CHROMIUM

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from deploy.bridge import AlertmanagerBridge, PostableAlert, SentIncidents
-from streams.kafka.latest import AlertEntry
+from streams.kafka.topic_reader import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, program, running, wait_until

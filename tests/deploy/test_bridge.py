@@ -19,7 +19,7 @@ from deploy.bridge import (
     kind_of,
 )
 from deploy.cli import main
-from streams.kafka.latest import AlertEntry, Latest
+from streams.kafka.topic_reader import AlertEntry, Latest
 from streams.kafka.topics import Topics
 from tests.support.alert_entries import OPENED_US, Receiver, alert, entry, topic_record
 from tests.support.processes import free_port

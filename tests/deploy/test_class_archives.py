@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from deploy.java import make_archives
-from deploy.java.class_archives import PROGRAMS, archive_options, archive_path, missing_archives, useless_archives
+from deploy.java.jars import PROGRAMS, Java, archive_options, archive_path, missing_archives, useless_archives
 from deploy.java.make_archives import make_archives as make
-from deploy.java.runtime import Java
 from twin.errors import MqtwinError
 
 JAVA = Java(Path("/opt/java 17"), 17, "17.0.15", "a test")

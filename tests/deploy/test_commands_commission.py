@@ -11,7 +11,7 @@ import pytest
 
 from deploy.cli import main
 from deploy.commands.commission import commission_document
-from deploy.show.page import page as html_page
+from deploy.show.document import page as html_page
 from streams.kafka.present import read_latency, read_lateness
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus

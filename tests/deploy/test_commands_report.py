@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 import twin
 from deploy.cli import main
+from deploy.show.document import page as html_page
 from deploy.show.morning import morning_document, room_text
-from deploy.show.page import page as html_page
 from deploy.show.terminal import emit
 from tests.streams.kafka_help import create, send
 from tests.support.acted import Site, altered, simulate_outage, with_events

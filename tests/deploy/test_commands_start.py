@@ -15,7 +15,7 @@ import pytest
 
 from deploy.cli import main
 from deploy.live import LiveSettings, LiveTwin
-from deploy.show.answer import Answer
+from deploy.show.morning import Answer
 from tests.mqweb import MqwebServer, User
 from tests.support.queue_managers import System
 from tests.twin.feeds.samples import DISPLAYS, REST, RMF_PRINT, STATISTICS, SYSPRINT, json_text

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deploy.cli import COMMANDS, main
-from deploy.options.files import FileUse, check_files, open_secrets, option_name
+from deploy.options.common import FileUse, check_files, open_secrets, option_name
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from twin.errors import UsageError
 
@@ -140,7 +140,7 @@ def by_name(option: Option) -> str:
 
 @pytest.mark.parametrize("option", OPTIONS, ids=by_name)
 def test_an_option_that_names_a_file_says_what_is_done_with_it(option: Option) -> None:
-    assert option.use is not None, f"{by_name(option)}: a Path; expected: a type of deploy/options/files.py"
+    assert option.use is not None, f"{by_name(option)}: a Path; expected: a type of deploy/options/common.py"
 
 
 def test_an_option_whose_help_is_of_a_file_is_one() -> None:

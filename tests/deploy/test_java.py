@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from deploy.java import runtime as java
-from deploy.java.runtime import find_java
+from deploy.java import jars as java
+from deploy.java.jars import find_java
 from twin.errors import MqtwinError
 
 ALL_MODULES = "java.base java.compiler jdk.incubator.vector"

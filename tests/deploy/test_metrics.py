@@ -20,9 +20,8 @@ from structlog.testing import capture_logs
 
 from deploy.cli import main
 from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
-from deploy.metrics.collector import TwinCollector, samples_of
-from deploy.metrics.server import Health, metrics_server
-from streams.kafka.latest import Latest
+from deploy.metrics.collector import Health, TwinCollector, metrics_server, samples_of
+from streams.kafka.topic_reader import Latest
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus, trigger_seconds
 from tests.support.alert_entries import OPENED_US, alert, topic_record
@@ -351,7 +350,7 @@ def test_a_defect_costs_a_scrape_and_is_an_answer(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.nightly
 def test_slow_clients_do_not_keep_prometheus_out(monkeypatch: pytest.MonkeyPatch, served: tuple[str, Clock]) -> None:
-    monkeypatch.setattr("deploy.metrics.server._TIMEOUT_S", 0.5)
+    monkeypatch.setattr("deploy.metrics.collector._TIMEOUT_S", 0.5)
     address = ("127.0.0.1", int(served[0].rpartition(":")[2]))
     with ExitStack() as parts:
         slow = [parts.enter_context(socket.create_connection(address, timeout=10)) for _ in range(80)]
@@ -369,8 +368,8 @@ def test_a_server_that_ends_is_reported(monkeypatch: pytest.MonkeyPatch) -> None
         raise OSError("out of descriptors")
 
     failures: list[Exception] = []
-    monkeypatch.setattr("deploy.metrics.server._Server.serve_forever", fail)
-    monkeypatch.setattr("deploy.metrics.server._Server.shutdown", lambda _: None)
+    monkeypatch.setattr("deploy.metrics.collector._Server.serve_forever", fail)
+    monkeypatch.setattr("deploy.metrics.collector._Server.shutdown", lambda _: None)
     with metrics_server("127.0.0.1", 0, CollectorRegistry(), Clock().health(), failures.append):
         wait_until(lambda: failures)
     assert str(failures[0]) == "out of descriptors"

@@ -19,8 +19,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from deploy.metrics.catalogue import CATALOGUE
-from deploy.metrics.collector import TwinCollector
-from deploy.metrics.server import Health, metrics_server
+from deploy.metrics.collector import Health, TwinCollector, metrics_server
 from docs.dashboards import BOARDS, OUT, make
 from streams.query.status import JobStatus
 from tests.support.processes import free_port

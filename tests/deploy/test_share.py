@@ -31,18 +31,16 @@ from twin.estate.model import (
     Structure,
     UniformCluster,
 )
-from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text
-from twin.estate.planned import Plan
-from twin.events import measured
+from twin.estate.planned import PastPuts, PastRise, Plan, StoreHistory, history_text
+from twin.events import fields
 from twin.events.convert import json_lines
 from twin.events.fields import FIELD, FIELDS, Kind
 from twin.forecast import levels, outlook
 from twin.forecast.outlook import seed_of
 from twin.playback.replays import replay
 from twin.recordings import share as sharing
-from twin.recordings.pseudonyms import WEEK, Pseudonyms, moved_plan
+from twin.recordings.pseudonyms import KEPT_WORDS, NAMES, WEEK, Pseudonyms, moved_plan
 from twin.recordings.share import HANDLED, UNCHANGED, Shared, share
-from twin.recordings.shared_estate import KEPT_WORDS, NAMES
 from twin.simulation import demo_estate, make_scenario, scenarios, simulate
 
 KEY = bytes(range(32))
@@ -386,8 +384,8 @@ def test_a_section_of_the_estate_is_one_that_the_writer_knows() -> None:
 
 
 def test_a_text_of_a_measurement_is_a_name_or_a_time() -> None:
-    assert {name for name, hint in get_type_hints(measured.Measured).items() if _has_text(hint)} <= {"smds", "asked"}
-    assert {name for name, hint in get_type_hints(measured.QueueMeasured).items() if _has_text(hint)} == {
+    assert {name for name, hint in get_type_hints(fields.Measured).items() if _has_text(hint)} <= {"smds", "asked"}
+    assert {name for name, hint in get_type_hints(fields.QueueMeasured).items() if _has_text(hint)} == {
         *("name", "last_get", "last_put")
     }
 

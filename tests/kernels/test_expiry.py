@@ -1,10 +1,10 @@
-"""Messages that expire are looked at only where one of them can have expired (kernels/expiry.py)."""
+"""Messages that expire are looked at only where one of them can have expired (kernels/messages.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from kernels import expiry
+from kernels import messages
 from kernels.clock import SECOND
 from tests.support.twin_driver import QueueFileDriver, TwinDriver
 from twin.stores.message_store import MessageStore
@@ -24,7 +24,7 @@ def test_the_first_expiry_is_known_without_a_look_at_the_messages() -> None:
     store = driver.twin.tables.store
     assert driver.state()["expired_held"] == 0  # a new store does not know, and looks once
     first = int(store.messages["expires"][:20].min())
-    assert int(expiry.next_expiry(store, driver.time)) == int(store.params[0]["expires_from"]) == first
+    assert int(messages.next_expiry(store, driver.time)) == int(store.params[0]["expires_from"]) == first
     store.messages["expires"][:20] = 1
     assert driver.state()["expired_held"] == 0
 

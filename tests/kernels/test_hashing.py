@@ -6,7 +6,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.hashing import xxh64_bytes, xxh64_column
+from kernels.index import xxh64_bytes, xxh64_column
 
 pytestmark = pytest.mark.uncompiled
 

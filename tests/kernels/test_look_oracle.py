@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import fill, forecast, futures, regime
+from kernels import forecast, futures, regime
 from kernels.layout import NEVER, OFFLOAD_NONE, OFFLOAD_SMDS, RULE_OFF, Array, Store
 from kernels.meter_rows import DATA_SETS, ENTRIES, SPACE
 from kernels.scm import bound
@@ -82,7 +82,7 @@ def test_the_fill_model_is_that_of_the_oracle(kind: str, seed: int) -> None:
     assert (scalars["scm_max"] > 0) == (bound(store) > 0)
     for level in (0.0, 0.5, 0.95):
         in_force = sum(1 << rule for rule in range(3) if level > naive.thresholds[rule])
-        assert fill.rules_in_force(store.params, level) == in_force
+        assert futures.rules_in_force(store.params, level) == in_force
 
 
 # --- the regime ------------------------------------------------------------------------------------------------------

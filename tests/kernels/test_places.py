@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import layout, places
+from kernels import layout, queue_file
 
 ROWS = 1 << layout.PLACE_SHIFT
 
@@ -24,10 +24,10 @@ class File:
         self.use["last"] = self.use["holes"] = self.use["free"] = layout.NONE
 
     def take(self, blocks: int) -> int:
-        return int(places.take(self.places, self.dirty, self.use, blocks))
+        return int(queue_file.take_blocks(self.places, self.dirty, self.use, blocks))
 
     def give_back(self, row: int) -> int:
-        return int(places.give_back(self.places, self.dirty, self.use, row))
+        return int(queue_file.give_back_blocks(self.places, self.dirty, self.use, row))
 
     def blocks_of(self, row: int) -> list[int]:
         """Return the numbers of the blocks of a chain of runs."""

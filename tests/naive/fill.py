@@ -1,4 +1,4 @@
-"""The fill model of a store, read column by column: the oracle of `kernels.fill`.
+"""The fill model of a store, read column by column: the oracle of `kernels.futures`.
 
 What is in use is given: tests/kernels/test_usage.py compares that.
 """
@@ -19,7 +19,7 @@ PAGE = 4096
 
 @dataclass
 class NaiveFill:
-    """The fill model, as `kernels.fill.Fill`, of the data sets that are used; `rows` are theirs."""
+    """The fill model, as `kernels.futures.Fill`, of the data sets that are used; `rows` are theirs."""
 
     weights: Array
     put_space: Array

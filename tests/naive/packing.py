@@ -1,4 +1,4 @@
-"""A column of an event batch in the encoding that `twin.events.block` describes, number by number."""
+"""A column of an event batch in the encoding that `twin.events.decoded` describes, number by number."""
 
 from __future__ import annotations
 

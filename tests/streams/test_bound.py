@@ -6,8 +6,8 @@ import pytest
 
 from streams.kafka.admin import prepare_topics
 from streams.kafka.topics import Topics
-from streams.query import bound
-from streams.query.bound import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
+from streams.query import preflight
+from streams.query.preflight import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
 from tests.streams.kafka_help import new_producer
 
 NOBODY = "127.0.0.1:9"  # the discard port: no Kafka
@@ -39,14 +39,14 @@ def fill(kafka: str, prefix: str, sizes: list[int]) -> str:
 def test_the_bound_follows_the_size_of_records(
     kafka: str, topic_prefix: str, sizes: list[int], expected: Bound, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bound, "SAMPLE_SECONDS", 60.0)  # 40 MB, on a busy machine
+    monkeypatch.setattr(preflight, "SAMPLE_SECONDS", 60.0)  # 40 MB, on a busy machine
     assert choose_bound({"bootstrap.servers": kafka}, fill(kafka, topic_prefix, sizes)) == expected
 
 
 def test_the_bound_stays_between_its_minimum_and_its_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "measure_mean_size", lambda *_: 1e9)
+    monkeypatch.setattr(preflight, "measure_mean_size", lambda *_: 1e9)
     assert choose_bound({}, "t") == Bound(MIN_RECORDS, 1_000_000_000)
-    monkeypatch.setattr(bound, "measure_mean_size", lambda *_: 0.0)
+    monkeypatch.setattr(preflight, "measure_mean_size", lambda *_: 0.0)
     assert choose_bound({}, "t") == Bound(MAX_RECORDS, 0)
 
 

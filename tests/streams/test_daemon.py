@@ -31,7 +31,7 @@ if pid == 0:
     loaded = compiled_here()
     import streams.query.decode_stage, streams.query.processor
     prepare_worker()
-    schema = streams.state.pages.HEADER_TYPE
+    schema = streams.state.twins.HEADER_TYPE
     client = StatefulProcessorApiClient.__new__(StatefulProcessorApiClient)
     client.pickleSer = CPickleSerializer()
     client._serialize_to_bytes(schema, (b"token", b"header"))  # as a write of the state does

@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from deploy.show.alerts import alert_block, alert_line
-from streams.kafka.latest import Latest
 from streams.kafka.notes import read_noted_alerts, read_notes
+from streams.kafka.topic_reader import Latest
 from streams.kafka.topics import RecordGuard, TopicRecord
 from tests.support.alert_entries import alert, topic_record
 from tests.support.console_feed import TOPICS, alert_event, page_set
@@ -160,7 +160,7 @@ def test_the_log_has_few_lines_of_many_unreadable_records() -> None:
 
 
 def test_what_is_kept_of_foreign_stores_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.kafka.latest._MAX_ENTRIES", 3)
+    monkeypatch.setattr("streams.kafka.topic_reader._MAX_ENTRIES", 3)
     latest = Latest(TOPICS)
     for number in range(5):
         latest.apply(raw(TOPICS.state, msgspec.json.encode(page_set(f"QM01/PS{number}", 1))))

@@ -14,10 +14,9 @@ from random import Random
 import pytest
 
 from deploy.cli import main
-from streams.collecting import growing
+from streams.collecting import sources
 from streams.collecting.collect import collect
-from streams.collecting.growing import FollowedFile
-from streams.collecting.sources import Position, load_position
+from streams.collecting.sources import FollowedFile, Position, load_position
 from tests.streams.kafka_help import everything
 from tests.streams.test_collect import KeepingWriter, spans
 from tests.support.estates import facility_estate
@@ -44,7 +43,7 @@ def estate(tmp_path):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(growing, "_WAIT_S", 0.0)
+    monkeypatch.setattr(sources, "_WAIT_S", 0.0)
 
 
 class Followed:
@@ -73,7 +72,7 @@ class Followed:
 
         def stop():
             nonlocal quiet
-            if quiet <= growing._QUIET_READS + 1:
+            if quiet <= sources._QUIET_READS + 1:
                 return False
             if left:
                 left.pop(0)()
@@ -210,8 +209,8 @@ def test_a_file_that_has_become_shorter_is_read_from_its_start(tmp_path, estate)
 
 
 def test_the_memory_of_a_line_without_end_is_bounded(tmp_path, estate, monkeypatch):
-    monkeypatch.setattr(growing, "_MAX_REST", 1 << 12)
-    monkeypatch.setattr(growing, "_READ_BYTES", 1 << 10)
+    monkeypatch.setattr(sources, "_MAX_REST", 1 << 12)
+    monkeypatch.setattr(sources, "_READ_BYTES", 1 << 10)
     followed = Followed("amqsevt", tmp_path / "events.json", estate)
     followed.path.write_bytes(b"x" * 20_000 + b"\n" + json_text(QUEUE_FULL) + b"\n")
     assert len(followed.run()) == 1
@@ -344,7 +343,7 @@ def test_a_new_file_of_the_same_number_is_read_from_its_start(tmp_path, estate):
     followed.path.unlink()
     followed.path.write_bytes(smf(1, gets=2) + smf(2, gets=3))
     position = json.loads(followed.position.read_bytes())
-    own, before = growing._identity(followed.path.stat()), next(iter(position["offsets"]))
+    own, before = sources._identity(followed.path.stat()), next(iter(position["offsets"]))
     for name in ("offsets", "read", "marks"):  # as most file systems give the number at once
         position[name] = {own: position[name][before]}
     followed.position.write_text(json.dumps(position))

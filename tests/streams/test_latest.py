@@ -17,8 +17,7 @@ import msgspec
 import pytest
 
 from deploy.cli import main
-from streams.kafka.latest import OTHER_REASON, Latest
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import OTHER_REASON, Latest, TopicReader
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
 from tests.support.alert_entries import Receiver, alert

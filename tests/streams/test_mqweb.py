@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 import tests.mqweb
-from streams.collecting import display_commands, mqweb, mqweb_session
+from streams.collecting import mqweb, mqweb_session
 from streams.collecting.collect import collect
-from streams.collecting.display_commands import NAME_CHARACTERS, QSTATUS, parts
 from streams.collecting.http import HttpClient
 from streams.collecting.mqweb import DEFINITIONS_S, FIRST_WAIT_S, MAX_WAIT_S, NEW_QUEUES_S, Mqweb, MqwebSource
-from streams.collecting.mqweb_session import DEADLINE_S, REFUSED_S
+from streams.collecting.mqweb_session import DEADLINE_S, NAME_CHARACTERS, QSTATUS, REFUSED_S, parts
 from streams.collecting.sources import load_position
 from streams.host.signals import stop_requests
 from tests.mqweb import Certificates, MqwebServer, User
@@ -1121,7 +1120,7 @@ def test_the_limits_are_said_in_the_docs():
 
 
 def test_the_two_forms_of_a_command_say_the_same():
-    assert display_commands.USAGE.body("*", "QM02", is_text=True) == (
+    assert mqweb_session.USAGE.body("*", "QM02", is_text=True) == (
         b'{"type":"runCommand","parameters":{"command":"DISPLAY USAGE TYPE(ALL) CMDSCOPE(QM02)"}}'
     )
     assert json.loads(QSTATUS.body("A*", "QM02", is_text=False)) == {

@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 from streams.host.resources import Resources
 from streams.log import configure_logging
 from streams.query import job
-from streams.query.observed import RESTARTED, BatchReport, RestartLog
 from streams.query.progress import BatchLog, ClockSetBackError, batch_figures
+from streams.query.rows import RESTARTED, BatchReport, RestartLog
 from tests.support.estates import small_estate
 from twin.errors import MqtwinError
 from twin.estate import load_estate

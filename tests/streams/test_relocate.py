@@ -15,9 +15,8 @@ import pytest
 
 from deploy.cli import main
 from streams.checkpoint.files import LOCK, MANIFEST
-from streams.checkpoint.last_read import ReadRecord
 from streams.checkpoint.local_files import CheckpointFiles
-from streams.checkpoint.manifest import LocalGuard, Manifest, read_manifest
+from streams.checkpoint.manifest import LocalGuard, Manifest, ReadRecord, read_manifest
 from streams.checkpoint.snapshots import list_snapshots
 from streams.kafka.topics import Topics
 from tests.checkpoints.archives import newest_archive

@@ -15,7 +15,6 @@ from pyspark.sql import Row
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
-from streams.query.observed import BatchReport
 from streams.query.processor import open_twins
 from streams.query.report_records import (
     REPORTS_PER_RECORD,
@@ -28,7 +27,7 @@ from streams.query.report_records import (
     read_reports,
     report_records,
 )
-from streams.query.rows import DEAD, REPORT, ReadItem, unpack_letters
+from streams.query.rows import DEAD, REPORT, BatchReport, ReadItem, unpack_letters
 from tests.streams.stage_help import MEGABYTE, SOURCE, figure, items_of, new_tester, of_topic, shuffled
 from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
 from twin.estate import Estate

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from streams.host import scratch
-from streams.host.scratch import MAX_SOCKET_DIRECTORY_BYTES, ScratchDirectory, base_of, temporary_base
+from streams.host import resources
+from streams.host.resources import MAX_SOCKET_DIRECTORY_BYTES, ScratchDirectory, base_of, temporary_base
 from streams.state.mirror import mirror_root
 
 CLAIM = """
 import sys
 from pathlib import Path
-from streams.host.scratch import ScratchDirectory
+from streams.host.resources import ScratchDirectory
 claimed = ScratchDirectory.claim(Path(sys.argv[1]))
 (claimed.path / "blockmgr-1").mkdir()
 print(claimed.path, flush=True)
@@ -65,7 +65,7 @@ def test_mirrors_outlive_the_job(tmp_path: Path) -> None:
 
 
 def test_a_long_temporary_directory_is_not_used_for_sockets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path / ("x" * MAX_SOCKET_DIRECTORY_BYTES)))
+    monkeypatch.setattr(resources.tempfile, "tempdir", str(tmp_path / ("x" * MAX_SOCKET_DIRECTORY_BYTES)))
     assert temporary_base() == Path("/tmp")
-    monkeypatch.setattr(scratch.tempfile, "tempdir", "/var/tmp")
+    monkeypatch.setattr(resources.tempfile, "tempdir", "/var/tmp")
     assert temporary_base() == Path("/var/tmp")

@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from streams.kafka.admin import prepare_topics
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
-from streams.query.observed import BatchReport, SourceBits
 from streams.query.processor import source_bits
+from streams.query.rows import BatchReport, SourceBits
 from streams.query.silence import SourceGuard, SourceWatch
 from tests.streams.kafka_help import everything
 from tests.streams.stage_help import START_US, as_json, blocks_of, new_tester, put
@@ -25,7 +25,7 @@ from tests.support.traffic import ESTATE
 from twin.errors import MqtwinError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.stores.silence import heartbeat
+from twin.stores.watches import heartbeat
 
 MEGABYTE = 1024 * 1024
 

@@ -24,9 +24,8 @@ from pyspark.sql.streaming.stateful_processor_api_client import (
 )
 from pyspark.sql.types import StringType, StructField, StructType
 
-from streams.state import pages
-from streams.state.pages import MAX_PENDING_REQUESTS, StoreState
-from streams.state.twins import SavedState
+from streams.state import twins
+from streams.state.twins import MAX_PENDING_REQUESTS, SavedState, StoreState
 
 KEY = StructType([StructField("store", StringType())])
 Writes = list[tuple[str, dict[int, bytes], bytes]]  # store, pages, header
@@ -132,7 +131,7 @@ def test_the_state_is_that_of_pysparks_own_calls(writes: Writes):
     with connected() as (server, client, state):
         saved = run(client, state, writes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "_open_pipeline", lambda _: None)
+        patch.setattr(twins, "_open_pipeline", lambda _: None)
         with connected() as (own_server, own_client, own_state):
             assert run(own_client, own_state, writes) == saved
     assert server.maps == own_server.maps

@@ -7,7 +7,7 @@ import json
 import pytest
 from structlog.testing import capture_logs
 
-from streams.kafka.transactions import (
+from streams.kafka.admin import (
     LOOK_SECONDS,
     STANDING_SECONDS,
     PartitionEnd,

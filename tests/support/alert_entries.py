@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from streams.kafka.latest import AlertEntry
+from streams.kafka.topic_reader import AlertEntry
 from streams.kafka.topics import TopicRecord
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, WARNING

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twin.playback.fillings import Filling
-from twin.playback.pages import Alarm
-from twin.playback.series import Series
+from twin.playback.pages import Alarm, Filling
+from twin.playback.timeline import Series
 from twin.records import ROOT, AlertData, AlertRecord, IncidentRole
 from twin.units import as_text
 

@@ -1,6 +1,6 @@
 """The part that a site knows of a simulated night: all events or a sample of them, beside measurements.
 
-A recording with events and measurements (`twin.simulation.measuring`) is thinned: of a sample by message every call of
+A recording with events and measurements (`twin.simulation.system`) is thinned: of a sample by message every call of
 a message is there or none, of one by call each for itself. Samples have no `seq` and no units of work, as spans have
 none.
 """

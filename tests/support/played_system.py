@@ -14,7 +14,7 @@ from kernels.layout import GET, PUT
 from tests.support.queue_managers import SECOND, Queue, System
 from twin.estate import Estate
 from twin.events import Measured
-from twin.events.measured import MEASURED_COUNTS, MEASURED_SMDS
+from twin.events.fields import MEASURED_COUNTS, MEASURED_SMDS
 from twin.records import StateRecord, StructureState
 from twin.simulation.arrivals import Flow, demands
 from twin.simulation.scenario import HOUR, Scenario

@@ -17,7 +17,7 @@ from kernels.page_set import usable_pages
 from twin.estate import Estate, PageSet, QueueFile, Structure
 from twin.estate.model import QueueManager, StoreConfig
 from twin.events import Measured
-from twin.events.measured import DataSetMeasured
+from twin.events.fields import DataSetMeasured
 
 Row = dict[str, str | int]
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z

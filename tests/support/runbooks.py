@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from twin.alerts import texts
-from twin.alerts.runbook import NOTHING, OURS, Facts
+from twin.alerts.texts import NOTHING, OURS, Facts
 from twin.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Structure
 from twin.records import Action, Filler
-from twin.stores.depth import depth_facts
+from twin.stores.resources import depth_facts
 
 Actions = tuple[Action, ...]
 Fillers = tuple[Filler, ...]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import pyspark
 
-from deploy.java.class_archives import find_spark_java
+from deploy.java.jars import find_spark_java
 
 HOST = "127.0.0.1"
 PATIENCE = 240.0  # seconds, on a busy machine

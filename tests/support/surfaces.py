@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from deploy.metrics.collector import samples_of
-from streams.kafka.latest import Latest
+from streams.kafka.topic_reader import Latest
 from streams.kafka.topics import Topics
 from tests.support.alert_entries import topic_record
 from tests.support.mixed import MEMBERS, mixed_estate

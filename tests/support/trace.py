@@ -16,7 +16,7 @@ import pyarrow.csv
 from kernels import EVENT, FLAG_HAS_MSGID
 from kernels.layout import GET, PUT
 from twin.estate import Estate
-from twin.simulation.run import Outcome, serve_into
+from twin.simulation.scenario import Outcome, serve_into
 from twin.simulation.system import tag_of
 from twin.stores.warm_up import warm
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from deploy.java.class_archives import find_spark_java
-from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars, find_spark_java
 from streams.query.session import open_session
 from tests.support.estates import small_estate
 from tests.support.mixed import mixed_estate, mixed_recording

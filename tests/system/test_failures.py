@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from deploy.cli import main
-from deploy.java.class_archives import find_spark_java
+from deploy.java.jars import find_spark_java
 from streams.host.java_process import launch_java
 from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate

@@ -20,8 +20,7 @@ from google.protobuf.json_format import MessageToJson
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from playwright.sync_api import expect, sync_playwright
 
-from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import AlertReader, TopicReader
+from streams.kafka.topic_reader import AlertReader, Latest, TopicReader
 from streams.kafka.topics import Topics
 from tests.mqweb import Certificates, MqwebServer, User
 from tests.streams.test_collect import dds_report, server

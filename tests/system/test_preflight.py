@@ -10,8 +10,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from deploy.java.class_archives import archive_path
-from deploy.java.runtime import find_java
+from deploy.java.jars import archive_path, find_java
 from streams.checkpoint import remote
 from streams.query import preflight
 from streams.query.preflight import check_executors

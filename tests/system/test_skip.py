@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from streams.checkpoint.skip import Place
+from streams.checkpoint.relocate import Place
 from streams.kafka.admin import prepare_topics
 from streams.kafka.record import record
 from streams.query.definition import JobSettings

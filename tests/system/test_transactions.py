@@ -12,11 +12,10 @@ from confluent_kafka import Producer
 from structlog.testing import capture_logs
 
 from deploy.show.summaries import recorded_summary
-from streams.kafka.admin import admin_client, prepare_topics
+from streams.kafka.admin import PartitionEnd, admin_client, partition_ends, prepare_topics
 from streams.kafka.record import RecordResult, record
 from streams.kafka.topic_reader import TopicReader
-from streams.kafka.transactions import PartitionEnd, partition_ends
-from streams.query.bound import measure_mean_size
+from streams.query.preflight import measure_mean_size
 from tests.streams.kafka_help import PATIENCE, new_producer
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
@@ -120,7 +119,7 @@ def test_the_ends_of_a_partition_with_an_open_transaction(stream: Stream, produc
 def test_the_size_of_records_is_measured_without_waiting_for_aborted_ones(
     stream: Stream, producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.query.bound.SAMPLE_SECONDS", PATIENCE)
+    monkeypatch.setattr("streams.query.preflight.SAMPLE_SECONDS", PATIENCE)
     topic = stream.topics.events
     put(new_producer(stream.servers), topic, 0, 3)
     producer.begin_transaction()

@@ -16,8 +16,8 @@ from kernels import event_loop
 from tests.naive.estates import structure
 from tests.support import runbooks, seen
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
+from twin import capacity
 from twin.alerts import texts
-from twin.capacity import statements
 from twin.conditions import (
     AUGMENTED,
     ELEMENTS,
@@ -135,7 +135,7 @@ def test_advice_on_a_size_that_was_never_seen_begins_with_a_look_at_the_policy()
         "STRUCTURE NAME(QSG1APP1) SIZE(400M)",
     ]
     assert seen.offences([action.sentence, *action.lines]) == []
-    [plan] = statements.steps(unseen, {"size": 300 << 20})
+    [plan] = capacity.steps(unseen, {"size": 300 << 20})
     assert plan.index("D XCF,STR") < plan.index("SETXCF START,ALTER") < plan.index("IXCMIAPU")
     for known in (replace(unseen, cfrm_policy="PROD01"), replace(unseen, init_size=200 << 20)):
         [action] = runbooks.pool_actions(known, ENTRIES, 200 << 20, (), alterable=True)

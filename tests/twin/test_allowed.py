@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.asked_acts import NOW, actions, estate, request
 from twin.errors import UsageError
-from twin.planning.allowed import HOUR_US, Allow, read_allowed
+from twin.planning.proposals import HOUR_US, Allow, read_allowed
 from twin.units import as_text, event_time, zone_of
 
 RULES = {"offld1_th": 60, "offld1_sz": 32_768, "offld2_th": 70}

@@ -14,14 +14,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from kernels import EVENT, event_loop, layout, meter_rows, smds, usage
+from kernels import EVENT, event_loop, layout, meter_rows, meters, smds
 from kernels.clock import HALF_HOUR_TICKS, TICK
 from tests.support.many_stores import many_stores
 from tests.support.rows import with_attributes
 from tests.support.workloads import START_US
 from twin.estate import Estate, load_estate
 from twin.events import EventBlock
-from twin.forecast.rates import Puts
+from twin.forecast.rises import Puts
 from twin.stores.measurement import depths_of
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
@@ -146,7 +146,7 @@ def test_the_size_after_all_expansions_of_a_data_set_is_worked_out_once(
     store.datasets["blocks_total"][0] += 100
     assert maximum() != largest
     assert len(steps) == 2
-    usage.read(store)
+    meters.read_usage(store)
     assert int(store.usage["maximum"][meter_rows.DATA_SETS]) == maximum()
 
 
@@ -199,11 +199,11 @@ def test_what_stores_share_of_their_description_is_worked_out_once(estate: Estat
 def test_kernels_take_the_arrays_of_another_store_without_a_look_at_their_types(
     estate: Estate, twin: MessageStore
 ) -> None:
-    usage.read(twin.tables.store)
+    meters.read_usage(twin.tables.store)
     other = open_message_store(estate, max(estate.stores))
-    kernel: Any = usage.read
+    kernel: Any = meters.read_usage
     with patch("kernels._compile.numba.typeof") as typeof, patch.object(kernel, "_outer") as dispatcher:
-        usage.read(other.tables.store)
+        meters.read_usage(other.tables.store)
     assert (typeof.call_count, dispatcher.call_count) == (0, 0)
     assert (
         other.tables.store.usage.tobytes()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.by_hand import line, series, time_at
-from twin.playback.fillings import fillings, onset
+from twin.playback.pages import fillings, onset
 
 
 def minute_of_onset(usage: np.ndarray) -> float:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.naive.private_estates import page_set
 from tests.support.twin_driver import TwinDriver
-from twin.forecast.extension import Extension
 from twin.forecast.levels import fall_of, last_peak
+from twin.forecast.outlook import Extension
 
 MINUTE = 60.0
 LARGE = {"size": 64 << 20}

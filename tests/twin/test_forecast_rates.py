@@ -14,11 +14,11 @@ from kernels.clock import HALF_HOUR_TICKS
 from tests.naive import rates as naive
 from tests.support.profile import examples
 from tests.twin.test_alerts_forecast import Story
-from twin.estate.past_rises import PastPuts
-from twin.forecast import rates
+from twin.estate.planned import PastPuts
+from twin.forecast import rises
 from twin.forecast.evidence import evidence
 from twin.forecast.monitor import ForecastMemory, look
-from twin.forecast.rates import (
+from twin.forecast.rises import (
     BETWEEN,
     CHANGE,
     DAY,
@@ -43,7 +43,7 @@ def packed(counts: list[int]) -> bytes:
 
 
 def known_trust(counts: list[int]) -> Trust:
-    trusted = rates.trust(packed(counts))
+    trusted = rises.trust_rates(packed(counts))
     assert trusted is not None
     return trusted
 
@@ -68,7 +68,7 @@ def test_the_experts_are_trusted_as_those_of_the_oracle(seed: int, size: int, un
     counts = rng.poisson(level * rng.gamma(2, 1, size))
     counts[rng.random(size) < unknown] = UNKNOWN
     obvious = [None if count == UNKNOWN else count for count in counts.tolist()]
-    trusted = rates.trust(packed(counts.tolist()))
+    trusted = rises.trust_rates(packed(counts.tolist()))
     if sum(count is not None for count in obvious) < LEAST_KNOWN:
         assert trusted is None
         return
@@ -86,7 +86,7 @@ def test_puts_wander_as_those_of_the_oracle(seed: int, size: int, unknown: float
     rng = np.random.default_rng(seed)
     counts = rng.poisson(level * rng.gamma(2, 1, size))
     counts[rng.random(size) < unknown] = UNKNOWN
-    wandered = rates.wandering(packed(counts.tolist()))
+    wandered = rises.wandering(packed(counts.tolist()))
     expected = naive.wandering([None if count == UNKNOWN else count for count in counts.tolist()])
     assert (None if wandered is None else wandered.tolist()) == (None if expected is None else pytest.approx(expected))
 
@@ -94,8 +94,8 @@ def test_puts_wander_as_those_of_the_oracle(seed: int, size: int, unknown: float
 def test_only_stores_without_experts_have_puts_that_wander() -> None:
     for size in (1, 7, 8, LEAST_KNOWN - 1, LEAST_KNOWN, HALF_HOURS):
         counts = packed([100] * size)
-        assert (rates.wandering(counts) is not None) == (8 <= size < LEAST_KNOWN)
-        assert rates.wandering(counts) is None or rates.trust(counts) is None
+        assert (rises.wandering(counts) is not None) == (8 <= size < LEAST_KNOWN)
+        assert rises.wandering(counts) is None or rises.trust_rates(counts) is None
 
 
 def test_puts_that_wander_widen_the_interval_and_leave_the_median_of_the_paths() -> None:
@@ -116,7 +116,7 @@ def test_puts_that_wander_widen_the_interval_and_leave_the_median_of_the_paths()
 def test_days_that_repeat_are_followed() -> None:
     counts = by_day(4, np.random.default_rng(1))
     trusted = known_trust(counts)
-    at_midnight = rates.expected(trusted, len(counts) * HALF_HOUR_TICKS, counts[-1], np.array([1.0, 8 * 360.0]))
+    at_midnight = rises.expected_puts(trusted, len(counts) * HALF_HOUR_TICKS, counts[-1], np.array([1.0, 8 * 360.0]))
     truth = [counts[-1], np.mean([counts[day * DAY + 16] for day in range(4)])]
     assert counts[-1] * at_midnight.factor == pytest.approx(truth, rel=0.15)
     assert trusted.weights[[HOUR, CHANGE, BETWEEN], -1].sum() > 0.9
@@ -131,9 +131,9 @@ def test_where_days_do_not_repeat_the_experts_cost_nothing() -> None:
     counts = wandering(np.random.default_rng(5))
     errors: list[list[float]] = [[], []]
     for size in range(2 * DAY, 5 * DAY, 2):
-        trusted, sums = known_trust(counts[:size]), rates.sums_of(np.array(counts[:size], float))
+        trusted, sums = known_trust(counts[:size]), rises.sums_of_puts(np.array(counts[:size], float))
         for number, span in enumerate(SPANS[:4]):
-            says = rates.predict(sums, np.array([size]), span, trusted.least)[:, 0]
+            says = rises.predict_puts(sums, np.array([size]), span, trusted.least)[:, 0]
             came = np.log(np.mean(counts[size : size + span]))
             errors[0].append(says[NOW] - came)
             errors[1].append(float(trusted.weights[:, number] @ np.nan_to_num(says)) - came)
@@ -152,7 +152,7 @@ def test_a_week_that_repeats_is_followed_where_its_days_differ() -> None:
 
 @given(counts=st.lists(st.integers(0, 10_000), max_size=LEAST_KNOWN - 1))
 def test_a_day_and_a_half_is_the_least_that_predicts(counts: list[int]) -> None:
-    assert rates.trust(packed(counts)) is None
+    assert rises.trust_rates(packed(counts)) is None
 
 
 def test_the_weights_are_together_one_and_no_time_ahead_is_undefined() -> None:
@@ -162,7 +162,7 @@ def test_the_weights_are_together_one_and_no_time_ahead_is_undefined() -> None:
         assert trusted.weights.shape == (EXPERTS, len(SPANS))
         assert trusted.weights.sum(axis=0) == pytest.approx(1.0)
         ahead: Array = np.linspace(1, 8 * 360, 50)
-        expected = rates.expected(trusted, size * HALF_HOUR_TICKS + 100, 50.0, ahead)
+        expected = rises.expected_puts(trusted, size * HALF_HOUR_TICKS + 100, 50.0, ahead)
         assert np.isfinite(expected.factor).all()
         assert np.isfinite(expected.spread).all()
         assert (expected.factor > 0).all()

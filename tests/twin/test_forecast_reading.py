@@ -15,7 +15,7 @@ from tests.twin.test_alerts_forecast import ENTRIES, MINUTE_US, Story
 from twin.alerts.episodes import Alert
 from twin.conditions import INFO
 from twin.forecast import rule
-from twin.forecast.reading import READ, Reading, how_read
+from twin.forecast.flows import READ, Reading, how_read
 from twin.forecast.rises import under_way
 
 ASKED = ["QM01", "QM02"]

@@ -8,8 +8,7 @@ import pytest
 
 from twin.estate import QueueFile, QueueManagerLog
 from twin.stores.open import MESSAGE_TWINS, SHARED_TWINS, check_kinds
-from twin.stores.queue_file import QueueFileTwin
-from twin.stores.queue_manager import QueueManagerTwin
+from twin.stores.queue_file import QueueFileTwin, QueueManagerTwin
 
 
 class StoreConfigOfTapes:

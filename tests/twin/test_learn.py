@@ -11,7 +11,7 @@ from deploy.cli import main
 from kernels.meter_rows import TOTAL_TIDE
 from tests.tools.score.scenarios.turning import Sawtooth
 from twin.estate import EstateError, load_estate
-from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
+from twin.estate.planned import PastPuts, PastRise, StoreHistory, history_text, read_history
 from twin.forecast.rises import kept_rises
 from twin.playback.replays import learn
 from twin.simulation import simulate

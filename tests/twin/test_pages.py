@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.by_hand import MINUTE, STORE, alarm, filling, line, record, series, time_at
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
-from twin.playback.fillings import Filling
 from twin.playback.pages import (
     IN_MINUTES,
     Alarm,
+    Filling,
     Verdict,
     from_condition,
     from_incidents,

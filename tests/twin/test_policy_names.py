@@ -8,7 +8,7 @@ import pytest
 
 from tests.naive.estates import structure
 from tests.support import runbooks
-from twin.capacity.statements import alter_size, cfrm, steps, structure_statement
+from twin.capacity import alter_size, cfrm, steps, structure_statement
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition
 from twin.estate import Structure, policy_name_of
 from twin.records import sentences_of

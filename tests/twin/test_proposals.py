@@ -16,7 +16,7 @@ from tests.support.alert_entries import alert
 from tests.support.asked_acts import EXPAND, NOW, outlook, request, state
 from tests.support.filling import STORE, Filling
 from tests.support.runbooks import pool_actions
-from twin.capacity.statements import alter_rules, alter_size
+from twin.capacity import alter_rules, alter_size
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Structure

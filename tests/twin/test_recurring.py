@@ -10,7 +10,7 @@ import pytest
 
 from tests.twin.estate.test_planned import BERLIN, estate_of
 from twin.estate.planned import read_plan
-from twin.planning.recurring import Proposal, find_plans
+from twin.planning.proof import Proposal, find_plans
 
 STORE = "QSG1/APP1"
 FIRST = datetime(2026, 11, 16, tzinfo=BERLIN)  # a Monday

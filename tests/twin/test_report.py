@@ -20,7 +20,7 @@ from tests.tools.score.score import score
 from tests.tools.score.series import play
 from twin.playback.pages import TWIN
 from twin.playback.samples import STEP
-from twin.playback.series import Series
+from twin.playback.timeline import Series
 from twin.records import read_alert_record
 from twin.reporting.records import IncidentReport, Report
 from twin.reporting.report import growth_of

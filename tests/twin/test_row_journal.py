@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels import index, layout
-from twin.state import row_journal
+from twin.state import arrays
 from twin.state.arrays import Array, MemoryArrays
 from twin.state.tables import StateError, Tables
 
@@ -81,7 +81,7 @@ def test_pages_and_journals_give_the_table_whatever_was_changed(seed: int) -> No
     """Batches of any size and spread, growth, and reloads between them."""
     rng = np.random.default_rng(seed)
     saved = Saved(int(rng.integers(16, 3_000)))
-    for batch in range(4 * row_journal.SLOTS):
+    for batch in range(4 * arrays.SLOTS):
         size = saved.messages.size
         count = int(rng.choice([0, 1, 5, size // 20, size // 3, size]))
         start = int(rng.integers(0, size))
@@ -105,15 +105,15 @@ def test_journals_of_changes_in_any_order_take_bounded_space_and_few_pages_a_bat
     saved.change(np.arange(saved.messages.size), 1)
     saved.save()
     rng = np.random.default_rng(7)
-    for batch in range(5 * row_journal.SLOTS):
+    for batch in range(5 * arrays.SLOTS):
         saved.change(np.unique(rng.integers(0, saved.messages.size, 4 * pages)), batch + 2)
         saved.save()
     keys = {number for number in saved.pages if number >> 32 == JOURNAL}
-    assert len(keys) == row_journal.SLOTS
+    assert len(keys) == arrays.SLOTS
     assert journal_bytes(saved.pages) <= 2 * saved.messages.nbytes
     whole = [sum(number >> 32 == 1 for number in written) for written in saved.written[1:]]
     assert max(whole) <= pages // 8
-    assert min(whole[row_journal.SLOTS :]) > 0
+    assert min(whole[arrays.SLOTS :]) > 0
     saved.assert_complete()
 
 
@@ -122,7 +122,7 @@ def test_a_page_that_waits_is_written_before_its_journal_is_lost() -> None:
     saved = Saved(50 * PAGE_ROWS)
     saved.change(np.array([7]), 1)
     saved.save()
-    for batch in range(3 * row_journal.SLOTS):
+    for batch in range(3 * arrays.SLOTS):
         saved.change(np.array([20 * PAGE_ROWS + batch]), batch + 2)
         saved.save()
         saved.assert_complete()
@@ -136,7 +136,7 @@ def test_a_large_journal_leaves_nothing_that_a_small_one_takes_up() -> None:
     rng = np.random.default_rng(3)
     saved.change(rng.choice(saved.messages.size, 12_000, replace=False), 1)
     assert len(saved.save()) > 2
-    for batch in range(2 * row_journal.SLOTS):
+    for batch in range(2 * arrays.SLOTS):
         saved.change(rng.choice(saved.messages.size, 5, replace=False), batch + 2)
         saved.save()
         saved.assert_complete()

@@ -12,8 +12,8 @@ import pytest
 from deploy.cli import main
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.twin.test_alert_texts import FULL, actions
-from twin.alerts import runbook
-from twin.alerts.runbook import OURS, Facts, Runbook
+from twin.alerts import texts
+from twin.alerts.texts import OURS, Facts, Runbook
 from twin.conditions import DATA, Condition, Pool, Resource
 from twin.estate import EstateError, load_estate
 from twin.estate.routes import read_saved_estate, save_estate
@@ -160,7 +160,7 @@ def test_the_page_lists_facts_that_there_are() -> None:
 
 
 def test_a_condition_without_an_action_fails_at_import_with_its_name(tmp_path: Path) -> None:
-    source = Path(runbook.__file__)
+    source = Path(texts.__file__)
     rows = source.with_name("runbook.toml").read_text(encoding="utf-8")
     (tmp_path / "runbook.toml").write_text(rows.replace('for = ["in-doubt"]', 'for = ["drift"]'), encoding="utf-8")
     with pytest.raises(TypeError, match=r"^condition in-doubt lacks an action; expected: "):

@@ -12,7 +12,7 @@ import pytest
 import twin
 from tests.support.estates import small_estate
 from twin.errors import UsageError
-from twin.playback.series import play
+from twin.playback.timeline import play_series
 
 STORE = "QSG1/APP1"
 
@@ -49,7 +49,7 @@ def test_usage_over_time_is_what_the_report_samples(story: tuple[Path, Path], re
     table = replayed.usage
     assert table.column_names == ["time", "store", "resource", "usage_pct"]
     assert table.schema.field("time").type == pa.timestamp("us", tz="UTC")
-    series = play(story[0], twin.load_estate(story[1])).series[STORE]
+    series = play_series(story[0], twin.load_estate(story[1])).series[STORE]
     of_store = [row for row in table.to_pylist() if (row["store"], row["resource"]) == (STORE, "elements")]
     usage = dict(zip(series.times.tolist(), series.usage[:, series.resources.index("elements")], strict=True))
     assert len(of_store) > 100

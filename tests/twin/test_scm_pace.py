@@ -5,7 +5,7 @@ import pytest
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
-from twin.stores.scm import mover_rate
+from twin.stores.structure_view import mover_rate
 
 OVERRUN, WAIT = ("scm-overrun", "scm"), ("fault-wait", "scm")
 

@@ -17,7 +17,7 @@ from twin.playback.replays import Player, replay
 from twin.recordings.files import RecordingWriter
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.stores.silence import heartbeat, watched_queue_managers
+from twin.stores.watches import heartbeat, watched_queue_managers
 
 STORE = "QSG1/APP1"
 

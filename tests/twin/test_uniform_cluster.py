@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.shared import FILES, MEMBERS, START_US, Shared, changes, file_report, shared_estate
-from twin.capacity.clusters import (
+from twin.capacity import (
     SATURATED_CPU_US,
     USABLE_HOST_PCT,
     Candidate,

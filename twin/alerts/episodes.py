@@ -22,7 +22,7 @@ from cloudevents.core.v1.event import CloudEvent
 from msgspec import UNSET, UnsetType
 
 from kernels.clock import TICK
-from twin.alerts.runbook import OURS, Runbook
+from twin.alerts.texts import OURS, Runbook
 from twin.conditions import (
     CLEARED,
     CRITICAL,

@@ -1,7 +1,10 @@
-"""Who reads the queues of a store: the facts that MEASUREs have by queue (docs/events.md, "Queues measured").
+"""The queues of a store: which of them fill it, ranked by their growth, and who reads them.
 
 A fact counts for three times the usual distance of its measurements, and "no handle open for input" only until a
-message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most.
+message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most. Queues
+that fill a store, ranked by their growth. The queue whose puts fail with 2192 is not necessarily the one that filled
+the store: queues are ranked by growth, not by failed puts. Samples are taken every 15 minutes of event time. Growth is
+counted from the last sample but one, so over 15 to 30 minutes.
 """
 
 from __future__ import annotations
@@ -11,9 +14,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from kernels.clock import SECOND
+from kernels import layout
+from kernels.clock import SECOND, TICK
+from kernels.watch import QUEUE_SAMPLE_US
 from twin.events import Measured
-from twin.events.measured import QueueMeasured
+from twin.events.fields import QueueMeasured
+from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import as_microseconds
 
@@ -33,7 +39,7 @@ _HALVED_AFTER = 7 * 86_400 * SECOND  # what was long ago counts less
 _TIMETABLE = 3  # absences that ended by themselves, from which a timetable is known [assumed]
 _DAY = 86_400 * SECOND  # for which a queue that has one not known yet is unread, at most [assumed]
 _SILENT_FOR = 180 * SECOND  # without a get, while handles are open: as long as for getters that stopped
-LONGER = 1.5  # times the usual absence, from which one is longer than usual [assumed]
+LONGER_ABSENCE = 1.5  # times the usual absence, from which one is longer than usual [assumed]
 
 
 class QueueFact(msgspec.Struct, array_like=True):
@@ -116,7 +122,7 @@ class QueueFact(msgspec.Struct, array_like=True):
             return True
         if usual is None:
             return now - self.unread_since < _DAY
-        return now - self.unread_since <= max(_RESTARTED_FOR, LONGER * usual)
+        return now - self.unread_since <= max(_RESTARTED_FOR, LONGER_ABSENCE * usual)
 
     def grown_since(self, time: int) -> int:
         """Return by how much it has become deeper since a time, as far back as its depths are known."""
@@ -241,3 +247,43 @@ class Readers(msgspec.Struct):
 
 def _time(text: str | None) -> int | None:
     return None if text is None else as_microseconds(text)
+
+
+_MAX_NAMED = 5
+
+
+def growth(queues: Array, counted: str) -> Array:
+    """Return the growth of each queue since the last sample but one, i8[n]: entries, elements or pages."""
+    grown: Array = queues[counted] - queues[f"{counted}_before"]
+    return grown
+
+
+def growth_span(now: int, began: int | None) -> int:
+    """Return the span that `growth` covers, microseconds, at least a tick. `began`: the store's first event."""
+    span = now % QUEUE_SAMPLE_US + QUEUE_SAMPLE_US
+    return span if began is None else max(TICK, min(span, now - began))
+
+
+def pages_in_dataset(messages: Array, dataset: int, queues: int) -> Array:
+    """Return the pages that each queue holds in one data set, i8[queues]."""
+    inside = messages[messages["owner"] == dataset]  # free rows have no pages
+    pages: Array = np.bincount(inside["queue"], inside["pages"], queues).astype(np.int64)
+    return pages
+
+
+def messages_in_scm(messages: Array, queues: int) -> Array:
+    """Return the messages that each queue has in storage class memory, i8[queues]. messages: MESSAGE[n]."""
+    inside = messages[messages["marks"] & layout.MARK_IN_SCM != 0]  # free rows have no marks
+    counts: Array = np.bincount(inside["queue"], minlength=queues).astype(np.int64)
+    return counts
+
+
+def rank_fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
+    """Return the queues with the largest growth, i8[n]; if nothing grew, those that hold most."""
+    ranked = np.maximum(grown if grown.sum() > 0 else held, 0)
+    total = int(ranked.sum())
+    if total == 0:
+        return ()
+    order = sorted(np.flatnonzero(ranked).tolist(), key=lambda row: (-int(ranked[row]), names[row]))
+    shares = [Filler(names[row], round(int(ranked[row]) / total, 4)) for row in order[:_MAX_NAMED]]
+    return tuple(filler for filler in shares if filler.share > 0)

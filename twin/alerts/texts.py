@@ -1,35 +1,135 @@
-"""Causes and actions of alerts, with the MQSC, SETXCF or control commands that help.
+"""Causes and actions of alerts: rows of `runbook.toml`, and of the site's own file, with their facts.
 
 A cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD, SIZE,
-CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`. Sources of the commands:
-`twin.capacity.statements`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
+CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`. Sources of the commands: `twin.capacity`;
+[IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)]. The runbook of alerts: rows of `runbook.toml`, and of the site's
+own file, chosen by condition and facts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from kernels.clock import SECOND
-from twin.alerts.runbook import Facts
-from twin.capacity.statements import (
+from twin.capacity import (
+    SOONER_TH,
     alter_if_policy_allows,
     alter_rules,
     change_policy,
     copy_data_set,
     display_facility,
     display_structure,
+    has_rules,
+    offloads_all_by,
     policy_size,
     structure_sizes,
+    with_all_offloaded_above,
 )
-from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
-from twin.conditions import Resource
+from twin.conditions import Condition, Resource
 from twin.estate import StoreConfig, Structure, format_size, policy_name_of
 from twin.estate.model import mqsc_name
+from twin.estate.runbook import ActionRow, StepRow, placeholders, read_runbook
 from twin.records import GETTERS, Action, Filler, Step, is_full_now
 from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
+
+NOTHING: Mapping[str, str] = {}
+_ROWS = read_runbook(Path(__file__).with_name("runbook.toml"))
+_BY_CONDITION = {condition: [row for row in _ROWS if condition in row.conditions] for condition in Condition}
+for _condition, _own in _BY_CONDITION.items():
+    if not _own:
+        raise TypeError(f"condition {_condition} lacks an action; expected: a row of runbook.toml for it")
+
+
+class Facts(NamedTuple):
+    """Facts that hold where an alert opens, texts of placeholders, steps of procedures."""
+
+    names: frozenset[str] = frozenset()
+    values: Mapping[str, str] = NOTHING
+    procedures: Mapping[str, tuple[Step, ...]] = {}
+
+    def adding(self, *names: str, **values: str) -> Facts:
+        """Return these with further facts and texts."""
+        return self._replace(names=self.names | {*names}, values={**self.values, **values})
+
+    def where(self, **facts: object) -> Facts:
+        """Return these with those facts that are true."""
+        return self.adding(*(name for name, is_true in facts.items() if is_true))
+
+    def by(self, **procedures: tuple[Step, ...]) -> Facts:
+        """Return these with further procedures."""
+        return self._replace(procedures={**self.procedures, **procedures})
+
+
+class Runbook:
+    """Actions by condition; own: the rows of the site, which stand in front, or in place of one with their id."""
+
+    def __init__(self, own: tuple[ActionRow, ...] = ()) -> None:
+        self._own = own
+
+    def actions(self, condition: str, facts: Facts, effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        """Return the actions for a condition, the best first. effects: effect on the forecast, by action."""
+        own = [row for row in self._own if condition in row.conditions and _applies(row, facts)]
+        ours = [row for row in _BY_CONDITION[Condition(condition)] if _applies(row, facts)]
+        if any(row.instead for row in own):
+            own, ours = [row for row in own if row.instead], []
+        own_rows = {row.id: row for row in reversed(own)}  # of two with an id the first
+        beside = [row for row in own if row is own_rows[row.id] and row.id not in {other.id for other in ours}]
+        return tuple(_fill(row, facts, effects) for row in (*beside, *(own_rows.get(row.id, row) for row in ours)))
+
+    def action(self, action: str, condition: str, facts: Facts) -> Action | None:
+        """Return the action of an id for a condition."""
+        return next((own for own in self.actions(condition, facts) if own.id == action), None)
+
+
+@cache
+def runbook_of(rows: tuple[ActionRow, ...]) -> Runbook:
+    """Return the runbook with rows of a site."""
+    return Runbook(rows)
+
+
+OURS = runbook_of(())
+
+
+def _holds(row: ActionRow | StepRow, facts: Facts) -> bool:
+    return facts.names.issuperset(row.when) and facts.names.isdisjoint(row.unless)
+
+
+@cache
+def _needs(row: ActionRow) -> frozenset[str]:
+    """Return the placeholders and procedures without which a row does not apply: what they stand for is not there."""
+    return frozenset(name for text in row.texts for name in placeholders(text))
+
+
+def _applies(row: ActionRow, facts: Facts) -> bool:
+    return _holds(row, facts) and facts.values.keys() >= _needs(row)
+
+
+def _fill(row: ActionRow, facts: Facts, effects: Mapping[str, str]) -> Action:
+    def text(own: str | None) -> str | None:
+        return None if own is None else own.format_map(facts.values)
+
+    steps: list[Step] = [] if row.command is None else [Step("Run this", text(row.command))]
+    for step in row.steps:
+        if isinstance(step, str):
+            steps += facts.procedures.get(step, ())
+        elif _holds(step, facts):
+            steps.append(Step(step.say.format_map(facts.values), text(step.command)))
+    return Action(
+        id=row.id,
+        summary=row.say.format_map(facts.values),
+        effect=effects.get(row.id),
+        precondition=text(row.precondition),
+        steps=tuple(steps),
+        risk=text(row.risk),
+        undo=text(row.undo),
+    )
+
 
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
 UNKNOWN_FILLER = "Which queue fills it is not known"

@@ -10,20 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from twin.estate.checks import (
-    FACILITY_NAME,
-    HOST_NAME,
-    QMGR_NAME,
-    WRONG,
-    Check,
-    blank_or,
-    digits,
-    integer,
-    names,
-    number,
-    or_none,
-    text,
-)
 from twin.estate.errors import EstateError, did_you_mean, show
 from twin.estate.model import (
     ADMINISTRATION,
@@ -37,7 +23,26 @@ from twin.estate.model import (
     Structure,
     UniformCluster,
 )
-from twin.estate.rows import BYTES, Attribute, Change, Form, Table, whole
+from twin.estate.rows import (
+    BYTES,
+    FACILITY_NAME,
+    HOST_NAME,
+    QMGR_NAME,
+    WRONG,
+    Attribute,
+    Change,
+    Check,
+    Form,
+    Table,
+    blank_or,
+    digits,
+    integer,
+    names,
+    number,
+    or_none,
+    text,
+    whole,
+)
 from twin.units import format_size
 
 MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]

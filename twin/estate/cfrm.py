@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from twin.estate.attributes import Reading
-from twin.estate.checks import SourceValue, Values, convert, size, text, word_set
 from twin.estate.errors import EstateError, Problems, did_you_mean
 from twin.estate.model import Structure
+from twin.estate.rows import SourceValue, Values, convert, size, text, word_set
 from twin.listings import text_lines
 from twin.units import format_size
 

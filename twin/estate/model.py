@@ -14,33 +14,31 @@ from typing import ClassVar, Literal
 
 from typing_extensions import override
 
-from twin.estate.checks import (
-    FACILITY_NAME,
-    HOST_NAME,
-    QMGR_NAME,
-    block_size,
-    mapped,
-    names,
-    number,
-    or_none_for_0,
-    size,
-    text,
-    with_unit,
-)
 from twin.estate.rows import (
     BYTES,
+    FACILITY_NAME,
+    HOST_NAME,
     PAGES,
+    QMGR_NAME,
     YES_NO,
     Change,
     Config,
     Form,
     assumed,
     attribute,
+    block_size,
     choice,
     described,
     in_bytes,
+    mapped,
+    names,
+    number,
     on_disk,
+    or_none_for_0,
+    size,
+    text,
     whole,
+    with_unit,
 )
 from twin.units import KIB, MIB, TIB, format_size, zone_of
 

@@ -22,7 +22,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from twin.estate.checks import SourceValue, convert
 from twin.estate.errors import EstateError, Problems, did_you_mean, listed
 from twin.estate.mqsc_text import (
     OBJECT_SYNONYMS,
@@ -38,6 +37,7 @@ from twin.estate.mqsc_text import (
     parameters,
     statements,
 )
+from twin.estate.rows import SourceValue, convert
 
 Owner = tuple[str, str]  # ("SHARED", "QSG1"), ("GROUP", "QSG1") or ("QMGR", "QM01")
 

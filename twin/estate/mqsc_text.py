@@ -35,9 +35,9 @@ from twin.estate.attributes import (
     Reading,
     mqsc_reading,
 )
-from twin.estate.checks import Check, blank_or, digits, mapped, word_set
 from twin.estate.errors import EstateError, show
 from twin.estate.model import PageSet, QueueFile, Structure
+from twin.estate.rows import Check, blank_or, digits, mapped, word_set
 from twin.listings import text_lines
 
 _BLANK = " \t"

@@ -1,9 +1,11 @@
-"""Planned work: what a site announces of a store, once or by a recurrence, and the windows of time that follow.
+"""Planned work of a store, and its history: past rises, with which its twin begins.
 
 A plan comes from a table [[planned]] of the estate or from a PLAN event (docs/planned-work.md). A recurrence is an
 RRULE [RFC 5545, 3.3.10] of local times in the zone of the site: a time that a change of the clocks leaves out is taken
 with the offset before it, one that comes twice is the first. Rules are bounded: those that never hold, or need to be
-counted from far back, would cost the twin seconds.
+counted from far back, would cost the twin seconds. History of an estate: past rises of its stores and puts of their
+last days, with which their twins begin. `mqtwin warm` learns it from a recording; the key `history` of an estate file
+names it (docs/estate.md).
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from dateutil.rrule import rrulestr
 
-from twin.estate.checks import WRONG, Check, integer, number, text
+from twin.decoding import UNREADABLE
 from twin.estate.errors import EstateError, known_hint, show
 from twin.estate.model import StoreConfig
+from twin.estate.rows import WRONG, Check, integer, number, text
 from twin.estate.sources import toml_string
 from twin.units import as_datetime, event_us
 
@@ -321,3 +325,71 @@ def _starts(rule: str, start: int | None, zone: tzinfo, day: int) -> tuple[int, 
     times = rrulestr(_local(rule, zone), dtstart=begin).between(first, last, inc=True)
     starts = ((time.replace(tzinfo=zone) - _EPOCH) // timedelta(microseconds=1) for time in times)
     return tuple(sorted({time for time in starts if day * _DAY <= time < (day + 1) * _DAY}))
+
+
+SCHEMA = 1
+
+
+class PastRise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rise of what a store held in all, or of one data set, as its meters saw it (`kernels.meter_rows.RISE`)."""
+
+    began: int  # began, ended: event time, microseconds since 1970
+    ended: int
+    # low, top: utilisation at its beginning and end: entries and elements of all messages as shares of those of the
+    # structure, added up; else the share of the store, or of the data set, in use
+    low: float
+    top: float
+    usage: float  # largest share of a resource in use at its end
+    refused: int  # puts with 2192 during the rise
+    puts: int  # messages put during the rise
+    stayed: int  # messages more at its end than at its beginning
+    data_set: str = ""  # queue manager whose far smaller data set it was; "": of the store in all
+
+
+class PastPuts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Messages put to a store by half hours, refused ones included (`twin.forecast.rises`)."""
+
+    until: int  # end of the last half hour, event time, microseconds since 1970
+    counts: tuple[int, ...]  # messages in each half hour, oldest first; -1: not known
+
+
+class StoreHistory(msgspec.Struct, frozen=True):
+    """Memory that a new store begins with. rises: in order of time."""
+
+    rises: tuple[PastRise, ...] = ()
+    puts: PastPuts | None = None
+
+
+History = Mapping[str, StoreHistory]
+"""Memory of each store, by name."""
+
+
+class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    schema: int
+    stores: dict[str, tuple[PastRise, ...]]
+    puts: dict[str, PastPuts] = {}
+
+
+def read_history(path: Path) -> dict[str, StoreHistory]:
+    """Read a history. EstateError: it cannot be read, or is not a history."""
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=_File)
+    except OSError as wrong:
+        raise EstateError(f"{path}: cannot be read ({wrong.strerror}); expected: a file of `mqtwin warm`") from None
+    except UNREADABLE as wrong:
+        raise EstateError(f"{path}: {wrong}; expected: a file of `mqtwin warm`") from None
+    if content.schema != SCHEMA:
+        raise EstateError(f"{path}: schema {content.schema}; expected: {SCHEMA}")
+    names = sorted(content.stores | content.puts)
+    return {name: StoreHistory(content.stores.get(name, ()), content.puts.get(name)) for name in names}
+
+
+def history_text(history: History) -> bytes:
+    """Return the file of a history, JSON."""
+    names = sorted(history)
+    content = _File(
+        schema=SCHEMA,
+        stores={name: history[name].rises for name in names},
+        puts={name: puts for name in names if (puts := history[name].puts) is not None},
+    )
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"

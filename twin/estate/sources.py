@@ -1,7 +1,7 @@
 """Texts of an estate: the TOML file, with every key and value checked, and the CFRM and MQSC texts it imports.
 
 tomllib gives no line for a key, so errors name the path of the key; syntax errors name the line. The file is described
-in docs/estate.md. `twin.estate.stores` and `twin.estate.queues` compose the estate from the contents.
+in docs/estate.md. `twin.estate.load` and `twin.estate.routes` compose the estate from the contents.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from twin.estate.attributes import CFRM_POLICY_NAME, CHOICE, GROUP_NAME, SECTIONS, Section, suggest_key
 from twin.estate.cfrm import Policies
-from twin.estate.checks import QMGR_NAME, Check, SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, did_you_mean, show
 from twin.estate.model import POLICIES, QueueManager, Site
 from twin.estate.mqsc import Definitions, Owner, Surroundings
+from twin.estate.rows import QMGR_NAME, Check, SourceValue, Values, convert, locate_key, text
 from twin.estate.runbook import ActionRow, read_runbook
 from twin.listings import decode, has_lines
 from twin.units import zone_of

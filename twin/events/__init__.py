@@ -5,12 +5,10 @@
 store. The fields are described in docs/events.md.
 """
 
-from twin.events.block import BlockError, EventBlock
 from twin.events.convert import ARROW_SCHEMA, from_table, to_table
-from twin.events.decoded import Decoded, Reject
+from twin.events.decoded import BlockError, Decoded, EventBlock, Reject
 from twin.events.decoder import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder, content_type
-from twin.events.fields import Event
-from twin.events.measured import Measured
+from twin.events.fields import Event, Measured
 from twin.events.refusals import EventError, Reason
 
 __all__ = [

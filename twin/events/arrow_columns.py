@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
-from kernels.hashing import xxh64_column
+from kernels.index import xxh64_column
 from kernels.json_scan import EXPIRY_MAX, QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
 from kernels.layout import PREPARE, PUT
 from twin.decoding import UNREADABLE

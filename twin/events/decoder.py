@@ -20,14 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from kernels import EVENT
-from kernels.hashing import xxh64_bytes
+from kernels.index import xxh64_bytes
 from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
 from twin.estate import Estate, as_estate
 from twin.events import arrow_columns
+from twin.events.convert import RowTexts, object_field, rows_as_fields
 from twin.events.decoded import Array, Decoded, Exact, RejectLog, assemble, describe_failure, merge, one_line
 from twin.events.fields import FIELDS, OBJECTS
 from twin.events.refusals import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits, Reason, show
-from twin.events.row_text import RowTexts, object_field, rows_as_fields
 from twin.events.rules import Accepted, Fields, Rules, parse
 from twin.events.values import Group, Spans, Values, as_binary, lines, read_streams, scan, too_many_lines, whole_values
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
-from kernels.hashing import xxh64_bytes
+from kernels.index import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
 from twin.decoding import UNREADABLE
 from twin.estate import (
@@ -28,8 +28,7 @@ from twin.estate import (
 )
 from twin.estate.errors import known_hint
 from twin.estate.planned import Cancelled, read_plan
-from twin.events.fields import FIELD, FIELDS, OPS, SILENT, check_silent
-from twin.events.measured import check_measured
+from twin.events.fields import FIELD, FIELDS, OPS, SILENT, check_measured, check_silent
 from twin.events.refusals import EventError, Reason, check_object_bytes, show
 from twin.records import WORDS
 

@@ -1,6 +1,6 @@
 """Kafka values taken apart: texts and lines as spans of one buffer, Arrow IPC streams as checked batches.
 
-A damaged value costs that value only. The memory that a stream needs is read from its metadata (`kernels.ipc_scan`)
+A damaged value costs that value only. The memory that a stream needs is read from its metadata (`kernels.buffers`)
 before Arrow allocates it.
 """
 
@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
-from kernels.ipc_scan import scan_streams
-from kernels.line_split import split_lines
+from kernels.buffers import scan_streams, split_lines
 from twin.events.arrow_columns import buffers_of
 from twin.events.refusals import MAX_BYTES, Reason, maybe_oversized, oversized
 
@@ -125,7 +124,7 @@ class _OversizedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Metadata of streams; see `kernels.ipc_scan.scan_streams`."""
+    """Metadata of streams; see `kernels.buffers.scan_streams`."""
 
     value_bytes: Array
     rows: Array

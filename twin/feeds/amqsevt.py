@@ -25,9 +25,8 @@ from twin.events.fields import Op
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, PassedOver
 from twin.feeds.intervals import Flows, Puts
 from twin.feeds.json_pages import JsonText, integer
-from twin.feeds.names import message_id
-from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
-from twin.feeds.streams import Streams
+from twin.feeds.measurements import message_id
+from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page, Streams
 
 PERFORMANCE, STATISTICS, ACCOUNTING, ACTIVITY = 45, 165, 168, 209  # event types
 _REFUSED = frozenset((Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL))

@@ -22,7 +22,7 @@ from kernels.json_scan import TIME_LOW
 from twin.decoding import UNREADABLE
 from twin.events import Event
 from twin.feeds.intake import Complaint, Intake, Item
-from twin.feeds.names import ID_DIGITS, message_id
+from twin.feeds.measurements import ID_DIGITS, message_id
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 APPEND_TIME = "kafka.append-time"  # header of a page: its time is that at which the broker took the record

@@ -22,12 +22,11 @@ from typing_extensions import override
 from kernels.page_set import allocated_pages
 from twin.estate import Structure
 from twin.events import Measured
-from twin.events.measured import DataSetMeasured
+from twin.events.fields import DataSetMeasured
 from twin.feeds.console import RUNMQSC, ConsoleReader, Message
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.log_texts import BEGUN, STARTED, STARTING, STOPPING, Restarts, texts_of
-from twin.feeds.mqsc_objects import MqscObjects, has_pair, pairs
-from twin.feeds.names import (
+from twin.feeds.measurements import (
     CommandPrefixes,
     groups_of,
     reporter_of,
@@ -35,8 +34,8 @@ from twin.feeds.names import (
     structures_by_policy_name,
     without_prefix,
 )
-from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
-from twin.feeds.streams import partition_of
+from twin.feeds.mqsc_objects import MqscObjects, has_pair, pairs
+from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page, partition_of
 from twin.listings import file_lines, has_lines, log_lines
 from twin.units import as_count, as_datetime, as_text, parse_size
 

@@ -16,8 +16,8 @@ from twin.errors import UsageError
 from twin.estate import Estate, Structure, format_size, group_prefix
 from twin.estate.attributes import LEVELS, SECTIONS, SIZES
 from twin.estate.cfrm import Policies
-from twin.estate.checks import WRONG
 from twin.estate.model import ADMINISTRATION
+from twin.estate.rows import WRONG
 from twin.estate.sources import toml_string
 from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.importing import feed_events, read_pages

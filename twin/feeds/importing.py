@@ -22,12 +22,12 @@ from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
-from twin.feeds.coverage import SpanCoverage
 from twin.feeds.intake import Complaint, Intake, Item, with_resync
+from twin.feeds.intervals import SpanCoverage
+from twin.feeds.json_pages import objects_of
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
-from twin.feeds.wrappers import objects_of
 from twin.listings import has_lines, is_ebcdic, record_length
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
@@ -83,10 +83,12 @@ def import_files(
     resync: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Intake:
-    """Convert files to a recording, in order of time. Return what was seen, covered and wrong. Events of names that the
-    estate lacks go to the recording `aside`, or are only counted. `counts`: a recording of statistics, which adds the
-    puts and gets that spans do not show (`twin.feeds.coverage`). Without any event, or on failure, the previous content
-    of `recording` stays. UsageError: there is no such format, a file cannot be read, or a recording cannot be written.
+    """Convert files to a recording, in order of time. Return what was seen, covered and wrong.
+
+    Events of names that the estate lacks go to the recording `aside`, or are only counted. `counts`: a recording of
+    statistics, which adds the puts and gets that spans do not show. Without any event, or on failure, the previous
+    content of `recording` stays. UsageError: there is no such format, a file cannot be read, or a recording cannot be
+    written.
     """
     intake = Intake(estate, resync=resync)
     feed = make_feed(name, intake, options)

@@ -14,8 +14,7 @@ from typing import Any
 
 from twin.estate import Estate, RoutingError
 from twin.events import Event, EventError
-from twin.events.fields import FIELD
-from twin.events.measured import Measured, check_measured, contradiction
+from twin.events.fields import FIELD, Measured, check_measured, contradiction
 from twin.feeds.facts import EstateFacts, is_dynamic
 from twin.feeds.intervals import IdleStores
 from twin.units import as_count, as_text

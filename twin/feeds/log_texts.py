@@ -3,7 +3,7 @@
 z/OSMF has the answer under `cmd-response`, zos_operator under `content`. Forwarders (Filebeat, Fluentd, Fluent Bit,
 Vector, rsyslog) write an object a record, the line or message under `message`, `log`, `MESSAGE`, `msg` or `event`, and
 what stores of logs export has it under `_raw`, `_msg` or `line`, each beside a time: that of lines without their own.
-Such exports put records into others; `twin.feeds.wrappers` has the names of all formats.
+Such exports put records into others; `twin.feeds.json_pages` has the names of all formats.
 The Common Data Provider writes SYSLOG to Kafka as an object whose `message` is a row of CSV: record type, address
 space, time, system, job number, job, routing codes, flags, console, and the text; the system is also in `metadata`
 [seen: IBM, ibm_eda_zos, samples of events of zOS-SYSLOG-Console]. That a row of record type N, or whose text has
@@ -20,9 +20,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from twin.feeds.json_pages import json_documents
+from twin.feeds.json_pages import MESSAGE_KEYS, RECORD_KEYS, json_documents, record_time, time_of
 from twin.feeds.protocol import Page
-from twin.feeds.wrappers import MESSAGE_KEYS, RECORD_KEYS, record_time, time_of
 
 _JSON = re.compile(rb"\s{0,100}[\[{]")
 _ANSWER_KEYS = ("cmd-response", "content")

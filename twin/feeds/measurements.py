@@ -1,17 +1,41 @@
 """Measurements that answers and records of queue managers make, by store, with the facts of its queues.
 
-Each queue manager knows its own handles of a shared queue only: those of the members of its group are summed.
+Each queue manager knows its own handles of a shared queue only: those of the members of its group are summed. Names as
+sources write them: of stores and their queue managers, command prefixes, message ids. A command prefix is the word
+behind the id of a message of MQ for z/OS. It has one to eight characters, of which the first may be any of . ( * & + -
+| ! ; $ ) % _ ? ' " = @ # and those that code pages make of them, such as ] and [ [IBM: MQ 9.4, Defining command prefix
+strings]. It often ends with the name of its queue manager, of one to four capitals and digits, but need not. Names of
+modules have eight letters. A message id has 24 bytes; an event has 48 lower-case hexadecimal digits. Kafka Connect
+writes the header JMS_IBM_MQMD_MsgId as text of hexadecimal digits with or without `ID:`, since 2026 as bytes: raw
+(ByteArrayConverter) or in Base64 (SimpleHeaderConverter) [IBM: kafka-connect-mq-source, pull request 183]. Levels of
+structures and coupling facilities as RMF has them, in SMF 74 or printed: one measurement an interval. Each system of a
+sysplex reports the same structures, with the same levels; structures of duplexing are in two coupling facilities. What
+was reported first of an interval counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import base64
+import binascii
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, TypedDict, cast
 
-from twin.estate import Estate
+from twin.estate import Estate, group_prefix
+from twin.estate.model import ADMINISTRATION, structures_of
 from twin.events import Event, Measured
-from twin.events.measured import MAX_ASKED, MAX_QUEUES, MEASURED_QUEUE, QueueMeasured
-from twin.feeds.intake import Intake, is_passed_over
+from twin.events.fields import MAX_ASKED, MAX_QUEUES, MEASURED_QUEUE, QueueMeasured
+from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction, is_passed_over
+from twin.feeds.protocol import FeedOptions
+from twin.feeds.smf_layout import (
+    BLOCK,
+    FacilityRecord,
+    FacilityStorage,
+    StructureRequests,
+    StructureScm,
+    is_list,
+    type_of,
+)
 from twin.units import as_text
 
 AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
@@ -259,3 +283,253 @@ def _queue_measured(queue: str, statuses: Mapping[str, QueueStatus], members: It
 
 def _values(name: str, statuses: Mapping[str, QueueStatus]) -> list[int]:
     return [cast("Mapping[str, int]", status)[name] for status in statuses.values() if name in status]
+
+
+_CONNECTOR = "CSQE"  # CSQE, group, queue manager, 02; both names padded to 4 characters [IBM: MQ, message CSQE005I]
+_PAD = "@"
+_NAME = re.compile(r"[A-Z][A-Z0-9]{0,3}")
+_MARKS = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9]+$")
+_PAIR = re.compile(r"[A-Z][A-Z0-9]{1,19}\(")  # KEY(VALUE), where a message has no prefix
+_NO_PREFIX = re.compile(r"[A-Z]+=|CSQ[A-Z0-9]{5}$|.*[a-z]")  # COUNT=, a module, a word of the text
+ID_BYTES = 24  # MQMD MsgId [IBM: MQ, MQMD]
+ID_DIGITS = 2 * ID_BYTES
+_BASE64_LENGTH = 4 * ID_BYTES // 3
+_NO_ID = "0" * ID_DIGITS  # MQMI_NONE
+
+
+def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
+    """Return the store names of structures by their z/OS names: the group, padded to 4 with @, and the name in MQ."""
+    names = {}
+    for store in structures_of(estate.stores.values()) if estate is not None else ():
+        names[store.name.replace("/", "")] = store.name
+        names[store.policy_name] = store.name
+    return names
+
+
+def store_of_policy_name(name: str, groups: Iterable[str]) -> str | None:
+    """Return the store name of a structure of one of the groups by its z/OS name; None if it is of no such group."""
+    structure = name[len(_PAD * 4) :]
+    if not structure:
+        return None
+    return next((f"{group}/{structure}" for group in groups if name.startswith(group_prefix(group))), None)
+
+
+def groups_of(estate: Estate | None) -> set[str]:
+    """Return the queue-sharing groups of an estate."""
+    configs = estate.queue_managers.values() if estate is not None else ()
+    return {config.queue_sharing_group for config in configs if config.queue_sharing_group}
+
+
+def parse_connector(text: str) -> tuple[str, str] | None:
+    """Return (group, queue manager) of a connector's name; None if it is not a connector of MQ."""
+    if len(text) < 12 or not text.startswith(_CONNECTOR):
+        return None
+    group, qmgr = text[4:8].rstrip(_PAD + " "), text[8:12].rstrip(_PAD + " ")
+    return (group, qmgr) if group and qmgr else None
+
+
+def member_of(estate: Estate | None, store: str) -> str | None:
+    """Return the first queue manager of a store; None if the estate lacks it."""
+    config = estate.stores.get(store) if estate is not None else None
+    return min(config.queue_managers, default=None) if config is not None else None
+
+
+def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
+    """Return a queue manager that may report a store, for data of z/OS that name none (`qmgr` "") or another one."""
+    config = estate.stores.get(store) if estate is not None else None
+    return qmgr if config is None or qmgr in config.queue_managers else min(config.queue_managers, default=qmgr)
+
+
+def without_measurement(intake: Intake, name: str, time: int) -> Iterator[PassedOver]:
+    """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on."""
+    if intake.estate is not None and name in intake.estate.stores:
+        yield PassedOver("coupling facility without a structure of the estate", name)
+    elif intake.estate is not None:
+        intake.note_unknown("", time, store=name)
+
+
+def without_prefix(head: str) -> tuple[str, str]:
+    """Return the command prefix of a message, "" if it has none, and the rest of its first line."""
+    prefix, _, rest = head.partition(" ")
+    if _PAIR.match(prefix) or _NO_PREFIX.match(prefix):
+        return "", head
+    return prefix, rest
+
+
+class CommandPrefixes:
+    """Queue managers by command prefix: those that the user names, that the text shows, else those of the estate."""
+
+    def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
+        self._estate = estate
+        self._known = dict(options.prefixes)
+        self._assumed: dict[str, str] = {}  # queue manager of a prefix that nothing has shown
+
+    def learn(self, prefix: str, qmgr: str, place: str) -> Iterator[Complaint]:
+        """Keep the queue manager of a prefix that a message shows. What the user says counts more."""
+        if not prefix or not qmgr or prefix in self._known:
+            return
+        self._known[prefix] = qmgr
+        earlier = self._assumed.get(prefix, qmgr)
+        if earlier != qmgr:
+            text = f"the command prefix {prefix} was taken for {earlier} before; expected: --prefix '{prefix}={qmgr}'"
+            yield Complaint("no-prefix", place, text)
+
+    def qmgr_of(self, prefix: str, current: str | None, place: str) -> Generator[Complaint, None, str | None]:
+        """Return the queue manager of a prefix; None, with a complaint, if it is not known."""
+        if not prefix:
+            return current
+        if prefix in self._known:
+            return self._known[prefix]
+        estate = self._estate
+        name = _MARKS.sub("", prefix)
+        if estate is not None:
+            known = next((own for own in (prefix, name) if own in estate.queue_managers), current)
+            if known:
+                return known
+        elif not _NAME.fullmatch(name) and current:
+            return current
+        example = min(estate.queue_managers, default="QM01") if estate is not None else "QM01"
+        is_name = _NAME.fullmatch(name) is not None
+        if (estate is not None or not is_name) and prefix not in self._assumed:
+            what = f"is taken for {name}, which the estate lacks" if is_name else "names no queue manager"
+            text = f"the command prefix {prefix} {what}; expected: --prefix '{prefix}={example}'"
+            yield Complaint("no-prefix", place, text)
+        self._assumed[prefix] = name if is_name else ""
+        return name if is_name else None
+
+
+def is_no_message_id(text: str) -> bool:
+    """Return True for MQMI_NONE as digits: the message had no id."""
+    return text.removeprefix("ID:") == _NO_ID
+
+
+def message_id(value: str | bytes) -> str | None:
+    """Return a message id as events have it; None for MQMI_NONE and for anything else than a message id. `value`: 24
+    bytes, 48 hexadecimal digits with or without `ID:`, or 32 characters of Base64; text in quotes likewise. Raw bytes
+    that were decoded with `surrogateescape` are bytes again.
+    """
+    raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+    if len(raw) != ID_BYTES:
+        text = raw.decode("latin-1").strip().strip('"').removeprefix("ID:")
+        try:
+            if len(text) == ID_DIGITS:
+                raw = binascii.unhexlify(text)
+            elif len(text) == _BASE64_LENGTH:
+                raw = base64.b64decode(text, validate=True)
+            else:
+                return None
+        except ValueError:
+            return None
+    digits = raw.hex()
+    return None if digits == _NO_ID or len(raw) != ID_BYTES else digits
+
+
+_PREFIX = 4  # characters of a queue-sharing group in a z/OS structure name
+_MAX_STORES = 10_000
+_SEND = "please send the file"
+
+
+class FacilityLevels:
+    """Measurements of structures by their z/OS names, and of their coupling facilities."""
+
+    def __init__(self, intake: Intake, source: str) -> None:
+        """Begin without any. `source`: the data, such as "SMF 74"."""
+        self._intake = intake
+        self._source = source
+        self._stores = structures_by_policy_name(intake.estate)
+        self._ends: dict[str, int] = {}  # end of the last interval, by store
+        self._complained: set[str] = set()
+
+    def record(self, record: FacilityRecord) -> Iterator[Item]:
+        """Yield the measurements of a record of SMF 74 subtype 4."""
+        structures = [(own, scm) for own, scm in record.structures if is_list(own)]
+        for own, _ in record.structures:
+            if not is_list(own):
+                yield PassedOver("structure of other types", type_of(own))
+        self.note_names(own.name for own, _ in structures)
+        for own, scm in structures:
+            measured, facts = _structure(own, scm)
+            if not own.is_sound:
+                text = (
+                    f"{own.name}: elements and size are not where they were assumed, only its entries are read; {_SEND}"
+                )
+                yield from self._once(own.name, Complaint("inconsistent", record.place, text))
+            facts["coupling_facility"] = record.facility or None
+            yield from self.structure(own.name, measured, record.interval, record.place, facts)
+        if record.is_scm_lost:
+            text = f"SCM of structures is not where it was assumed, and is left out; {_SEND}"
+            yield from self._once("", Complaint("inconsistent", record.place, text))
+        if record.storage is not None and record.facility:
+            yield from self._facility(record.facility, record.storage, record)
+
+    def note_names(self, names: Iterable[str]) -> None:
+        """Keep the groups whose administration structures are among some, where nothing else names any group."""
+        facts = self._intake.facts
+        if self._intake.estate is not None or any(facts.section("queue_sharing_group")) or facts.ungrouped:
+            return
+        if not any(facts.section("queue_manager")):
+            facts.memberless |= {name[:_PREFIX].rstrip("@") for name in names if name[_PREFIX:] == ADMINISTRATION}
+
+    def structure(
+        self, name: str, measured: Measured, interval: tuple[int, int], place: str, facts: Mapping[str, Any]
+    ) -> Iterator[Item]:
+        """Yield the measurement of a structure."""
+        store = self._stores.get(name) or store_of_policy_name(name, self._groups())
+        if store is None:
+            self._intake.facts.unplaced.add(name[:_PREFIX])
+            yield PassedOver("structure of no group of the estate", name)
+            return
+        self._intake.facts.add("structure", store, f"{self._source}, {place}", **facts)
+        if wrong := find_contradiction(measured, store, place):
+            yield wrong
+            return
+        yield from self._event(store, measured, interval)
+
+    def _facility(self, name: str, storage: FacilityStorage, record: FacilityRecord) -> Iterator[Item]:
+        size, scm = storage.total * BLOCK, storage.scm_total * BLOCK
+        free, scm_free = storage.free * BLOCK, storage.scm_free * BLOCK
+        self._intake.facts.add("coupling_facility", name, f"{self._source}, {record.place}", size=size, scm=scm or None)
+        shares = {"free storage": {"used": free, "max": size}, "free SCM": {"used": scm_free, "max": scm}}
+        if wrong := find_contradiction(shares, name, record.place):
+            yield wrong
+            return
+        measured: Measured = {"storage_free": free}
+        if scm:
+            measured |= {"scm_total": scm, "scm_used": scm - scm_free}
+        yield from self._event(name, measured, record.interval)
+
+    def _event(self, store: str, measured: Measured, interval: tuple[int, int]) -> Iterator[Item]:
+        """Yield a measurement, the first of its store and interval."""
+        if self._ends.get(store, 0) >= interval[1] or (store not in self._ends and len(self._ends) >= _MAX_STORES):
+            yield PassedOver("report of an earlier interval", store)
+            return
+        self._ends[store] = interval[1]
+        qmgr = member_of(self._intake.estate, store)
+        if qmgr is None and "/" not in store:
+            yield from without_measurement(self._intake, store, interval[1])
+            return
+        self._intake.cover(self._source, qmgr or "", store, interval)
+        yield {"time": interval[1], "qmgr": qmgr or "", "op": "MEASURE", "store": store, "measured": measured}
+
+    def _groups(self) -> set[str]:
+        facts = self._intake.facts
+        return (
+            groups_of(self._intake.estate) | {key for key, _ in facts.section("queue_sharing_group")} | facts.memberless
+        )
+
+    def _once(self, subject: str, complaint: Complaint) -> Iterator[Complaint]:
+        if subject not in self._complained and len(self._complained) < _MAX_STORES:
+            self._complained.add(subject)
+            yield complaint
+
+
+def _structure(own: StructureRequests, scm: StructureScm | None) -> tuple[Measured, dict[str, Any]]:
+    measured: Measured = {"ents_max": own.entries_max, "ents_used": own.entries}
+    facts: dict[str, Any] = {}
+    if own.is_sound:
+        measured |= {"size": own.size * BLOCK, "elems_max": own.elements_max, "elems_used": own.elements}
+        facts["size"] = own.size_max * BLOCK
+    if scm is not None and scm.max:
+        measured["scm"] = {"max": scm.max * BLOCK, "used": scm.used * BLOCK}
+        facts["scm_max_size"] = scm.max * BLOCK
+    return measured, facts

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, cast
 from twin.estate import Structure
 from twin.estate.attributes import mqsc_reading
 from twin.events import Measured
-from twin.events.measured import MEASURED_QUEUE
+from twin.events.fields import MEASURED_QUEUE
 from twin.feeds.intake import Complaint, Item, PassedOver, find_contradiction
 from twin.feeds.measurements import AHEAD_US, Measurements, QueueStatus
 from twin.feeds.protocol import Feed

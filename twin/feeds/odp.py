@@ -14,12 +14,11 @@ from typing_extensions import override
 
 from twin.decoding import UNREADABLE
 from twin.events import Measured
-from twin.events.fields import microseconds
-from twin.events.measured import DataSetMeasured
+from twin.events.fields import DataSetMeasured, microseconds
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.json_pages import json_documents
+from twin.feeds.measurements import member_of
 from twin.feeds.metrics import Collected, MetricEvents, Row
-from twin.feeds.names import member_of
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 _PRODUCT = "kmq"

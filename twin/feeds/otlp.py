@@ -25,8 +25,8 @@ from typing_extensions import override
 from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
-from twin.feeds.coverage import MAX_COUNT
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, PassedOver
+from twin.feeds.intervals import MAX_COUNT
 from twin.feeds.protocol import DEFAULT_LENGTH, Feed, FeedOptions, Page
 from twin.feeds.spans import LACKING, TRACE_BYTES, Call, Emitter, UnreadableSpansError, read_spans
 

@@ -20,8 +20,7 @@ from twin.decoding import UNREADABLE
 from twin.errors import UsageError
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
-from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of
-from twin.feeds.names import (
+from twin.feeds.measurements import (
     groups_of,
     member_of,
     parse_connector,
@@ -29,6 +28,7 @@ from twin.feeds.names import (
     structures_by_policy_name,
     without_measurement,
 )
+from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of
 from twin.feeds.protocol import Asked, Feed, FeedOptions, Page, Requests
 
 _MAX_TYPE = 20  # characters

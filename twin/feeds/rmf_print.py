@@ -18,8 +18,8 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from twin.events import Measured
-from twin.feeds.facility_levels import FacilityLevels
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver
+from twin.feeds.measurements import FacilityLevels
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.listings import file_lines
 from twin.units import GIB, KIB, MIB, TIB

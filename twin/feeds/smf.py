@@ -7,7 +7,7 @@
 - QEST (115/2): peaks of entries and elements. They come from the list calls of one queue manager only, so 0 says
   nothing and another value is a lower bound: never a measurement.
 - QMST (115/2): calls of the queue manager, to compare with the sum of its queues.
-- R744SREQ (74/4, RMF): MEASURE of a structure, R744GSRG of a coupling facility (`twin.feeds.smf74`).
+- R744SREQ (74/4, RMF): MEASURE of a structure, R744GSRG of a coupling facility (`twin.feeds.smf_layout`).
 
 An event's time is the STORE CLOCK value of QWHS, which is UTC; the local times of the header are not used.
 """
@@ -23,13 +23,11 @@ from typing_extensions import override
 
 from kernels.page_set import allocated_pages
 from twin.events import Event, Measured
-from twin.events.measured import MEASURED_QUEUE, DataSetMeasured
-from twin.feeds.facility_levels import FacilityLevels
+from twin.events.fields import MEASURED_QUEUE, DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
-from twin.feeds.measurements import AHEAD_US, QueueStatus, measures_of
-from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
-from twin.feeds.smf74 import FacilityRecord
+from twin.feeds.measurements import AHEAD_US, FacilityLevels, QueueStatus, measures_of
+from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page, Streams
 from twin.feeds.smf_layout import (
     QEST,
     QEST_HEADER,
@@ -42,6 +40,7 @@ from twin.feeds.smf_layout import (
     BufferPool,
     Calls,
     DataSetUsage,
+    FacilityRecord,
     PageSetUsage,
     QueueStatistics,
     QueueUse,
@@ -49,7 +48,6 @@ from twin.feeds.smf_layout import (
     TaskTimes,
 )
 from twin.feeds.smf_records import Segments, SmfRecord, records, whole_records
-from twin.feeds.streams import Streams
 from twin.units import FIRST_SECOND
 
 _METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_EXPAND_USER ...]

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from twin.feeds import smf74
+from twin.feeds import smf_layout
 from twin.feeds.intake import Complaint, PassedOver
 from twin.feeds.protocol import Page
 from twin.feeds.smf_layout import clock_us, ebcdic
@@ -169,7 +169,7 @@ class Segments:
         self.begun_in, self.size, self._parts = "", 0, []
 
 
-AnyRecord = SmfRecord | smf74.FacilityRecord
+AnyRecord = SmfRecord | smf_layout.FacilityRecord
 
 
 def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | PassedOver]:
@@ -196,13 +196,13 @@ def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint |
             yield piece
             continue
         place, data = piece
-        is_facility = len(data) >= 24 and (data[5], *data[22:24]) == (smf74.TYPE, 0, smf74.SUBTYPE)
+        is_facility = len(data) >= 24 and (data[5], *data[22:24]) == (smf_layout.TYPE, 0, smf_layout.SUBTYPE)
         if len(data) <= _RDW + 1 or not (is_facility or data[5] in MQ_TYPES):
             kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
             yield PassedOver(_OTHERS, kind, size=len(data))
             continue
         try:
-            yield smf74.read_facility(data, ebcdic(data[14:18]), place) if is_facility else _parse(data, place)
+            yield smf_layout.read_facility(data, ebcdic(data[14:18]), place) if is_facility else _parse(data, place)
         except (ValueError, OverflowError, struct.error) as error:
             expected = "SMF 74 subtype 4" if is_facility else f"a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}"
             text = f"{error}; expected: {expected}"

@@ -35,7 +35,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from kernels.json_scan import LENGTH_MAX
 from twin.decoding import UNREADABLE
 from twin.events.fields import Op
-from twin.feeds.names import ID_DIGITS, is_no_message_id, message_id
+from twin.feeds.measurements import ID_DIGITS, is_no_message_id, message_id
 
 OTLP_PROTO, OTLP_JSON = "otlp_proto", "otlp_json"
 

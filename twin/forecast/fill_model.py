@@ -1,7 +1,8 @@
 """The fill model: a store as the forecast rolls it forward, by length class.
 
-`kernels.fill` reads it from the arrays; here is what attributes of a structure say. A rule size within a class offloads
-the share of the class above it; lengths are taken as even in their logarithm.
+`kernels.futures` reads it from the arrays; here is what attributes of a structure say. A rule size within a class
+offloads the share of the class above it; lengths are taken as even in their logarithm. The part of a store twin that
+its forecast reads.
 """
 
 from __future__ import annotations
@@ -9,17 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from kernels import fill, forecast, layout, meter_rows, meters, offload
+from kernels import forecast, futures, layout, meter_rows, meters, pools
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD
-from twin.capacity.structures import SCM_POOLS_PCT, SOONER_TH, has_rules, with_all_offloaded_above
+from twin.capacity import SCM_POOLS_PCT, SOONER_TH, has_rules, with_all_offloaded_above
 from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.estate import Structure
 from twin.state.arrays import Array
+
+if TYPE_CHECKING:
+    from twin.alerts.episodes import Episodes
+    from twin.alerts.findings import Viewer
+    from twin.alerts.readers import Readers
+    from twin.conditions import Resource
+    from twin.estate import MessageStoreConfig
+    from twin.state.tables import Tables
+
 
 _ONE_EACH, _NEVER_OFFLOADED = np.ones(CLASSES), np.zeros((1 << RULES, CLASSES))
 
@@ -57,10 +68,10 @@ def single_resource_model(resource: Resource, store: layout.Store, tick: int) ->
 
 def read_fill(
     store: layout.Store, tick: int, owners: int, alone: Array, scalars: Array, offload: Array
-) -> tuple[fill.Fill, int]:
-    """Return what `kernels.fill.read` read, and the number of data sets used. Arguments as there, and of its `Fill`."""
+) -> tuple[futures.Fill, int]:
+    """Return what `kernels.futures.read_fill` read, and the number of data sets used. Arguments as of it and `Fill`."""
     sets = store.datasets.size
-    read = fill.Fill(
+    read = futures.Fill(
         np.empty(CLASSES),
         scalars,
         np.empty((CLASSES, forecast.COLUMNS)),
@@ -71,13 +82,13 @@ def read_fill(
         np.empty((sets, CLASSES)),
         np.empty(sets, np.int64),
     )
-    return read, fill.read(store, tick, owners, alone, read)
+    return read, futures.read_fill(store, tick, owners, alone, read)
 
 
 def put_space(store: layout.Store, owners: int, alone: Array) -> Array:
     """Return f8[CLASSES], the average storage of a message put and not offloaded; `alone`: where none were put."""
     weights = np.empty(CLASSES)
-    fill.weigh(store.stocks, owners, alone, weights)
+    futures.weigh_stocks(store.stocks, owners, alone, weights)
     return weights
 
 
@@ -122,9 +133,9 @@ def structure_model(
 
 def put_elements(store: layout.Store, qmgrs: int, used: float) -> Array:
     """Return f8[CLASSES], the elements that a message put takes as the offload rules in force place it."""
-    away = _offloaded(store.params[0])[fill.rules_in_force(store.params, used)]
+    away = _offloaded(store.params[0])[futures.rules_in_force(store.params, used)]
     near = put_space(store, qmgrs, _alone)
-    return np.asarray((1 - away) * near + away * offload.OFFLOADED_ELEMENTS)
+    return np.asarray((1 - away) * near + away * pools.OFFLOADED_ELEMENTS)
 
 
 def _scarce(of_scm: Array) -> Resource:
@@ -163,8 +174,8 @@ def _offloaded_by(rule_sizes: tuple[int, ...], min_length: int) -> Array:
     table = np.zeros((1 << RULES, CLASSES))
     for mask in range(1 << RULES):
         sizes = [rule_sizes[rule] for rule in range(RULES) if mask >> rule & 1]
-        least = max(min(sizes), min_length) if sizes else offload.ALWAYS_OFFLOADED
-        table[mask] = [_above(size, min(least, offload.ALWAYS_OFFLOADED)) for size in range(CLASSES)]
+        least = max(min(sizes), min_length) if sizes else pools.ALWAYS_OFFLOADED
+        table[mask] = [_above(size, min(least, pools.ALWAYS_OFFLOADED)) for size in range(CLASSES)]
     return table
 
 
@@ -176,3 +187,59 @@ def _above(size: int, least: int) -> float:
     if least >= high:
         return 0.0
     return float((np.log(high) - np.log(least)) / (np.log(high) - np.log(max(1, low))))
+
+
+class LastDrift(Protocol):
+    """How far a store's model was from its last measurement."""
+
+    @property
+    def pct(self) -> float | None:
+        """Model minus measurement, in percent of the resource; None: nothing was measured."""
+
+    @property
+    def resource(self) -> str | None:
+        """The resource that differed most; None: nothing was measured."""
+
+
+class ForecastView(Protocol):
+    """A store as its forecast sees it."""
+
+    @property
+    def name(self) -> str:
+        """The store's name."""
+
+    @property
+    def config(self) -> MessageStoreConfig:
+        """The estate entry, with the attributes that ALTER left."""
+
+    @property
+    def tables(self) -> Tables:
+        """The arrays."""
+
+    @property
+    def queues(self) -> list[str]:
+        """Names of the queues by row."""
+
+    @property
+    def readers(self) -> Readers:
+        """Facts about who reads the queues."""
+
+    @property
+    def episodes(self) -> Episodes:
+        """The open alerts."""
+
+    @property
+    def drift(self) -> LastDrift:
+        """The drift of the last measurement."""
+
+    def beyond_pct(self, resource: Resource) -> float:
+        """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
+
+    def nearly_full(self) -> Resource | None:
+        """Return a resource that was measured to be nearly full and rising, and still is; None: there is none."""
+
+    def fill_model(self, tick: int) -> FillModel:
+        """Return the fill model as of a tick."""
+
+    def viewer(self) -> Viewer:
+        """Return findings about the store as it is."""

@@ -1,6 +1,6 @@
 """Forecast of a store whose puts and gets nothing reports, from the levels that were measured.
 
-Each resync leaves a level of each resource. The levels since the last fall are extended (`twin.forecast.extension`),
+Each resync leaves a level of each resource. The levels since the last fall are extended (`twin.forecast.outlook`),
 with errors drawn for each path. It is unknown how earlier rises ended, as nothing is metered between two measurements:
 a rise is expected to last as long again as it has lasted so far.
 """
@@ -17,13 +17,10 @@ from kernels import futures, meter_rows, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.meter_rows import BINS, CLASSES, RISE
 from twin.conditions import ENTRIES, Resource
-from twin.forecast.extension import MIN_LEVELS, Extension, known_levels, last_fall
-from twin.forecast.fill_model import FillModel
-from twin.forecast.flows import PATHS
-from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
-from twin.forecast.reading import READ, Reading
+from twin.forecast.fill_model import FillModel, ForecastView
+from twin.forecast.flows import PATHS, READ, Reading
+from twin.forecast.outlook import MIN_LEVELS, SECONDS, Extension, Outlook, known_levels, last_fall, seed_of, usage
 from twin.forecast.rises import Past, Rise, chance_to_last
-from twin.forecast.view import ForecastView
 from twin.state.arrays import Array
 
 MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes

@@ -25,23 +25,21 @@ import numpy as np
 from kernels import regime
 from kernels.clock import SECOND, TICK
 from kernels.layout import NEVER
-from kernels.usage import leads_to_full
+from kernels.meters import leads_to_full
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate.planned import Plan
-from twin.forecast import fits, flows, remedies, rises, rule, weeks
+from twin.forecast import flows, remedies, rises, rule, weeks
 from twin.forecast import levels as by_levels
-from twin.forecast.evidence import doubt, evidence, of_model
-from twin.forecast.extension import MIN_LEVELS
-from twin.forecast.flows import Stop, note_stops
+from twin.forecast.evidence import check, comment, doubt, evidence, of_model
+from twin.forecast.fill_model import ForecastView
+from twin.forecast.flows import Reading, Stop, how_read, note_stops, unread_share
 from twin.forecast.levels import Levels, falling_since
 from twin.forecast.outcomes import Outcomes
-from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
+from twin.forecast.outlook import MIN_LEVELS, SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.plans import PlanMemory, Plans
-from twin.forecast.rates import Puts, trust, wandering
-from twin.forecast.reading import Reading, how_read, unread_share
-from twin.forecast.refusals import full_now, refusing
-from twin.forecast.view import ForecastView
+from twin.forecast.rises import Puts, trust_rates, wandering
+from twin.forecast.rule import full_now, refusing
 from twin.forecast.weeks import Weeks
 from twin.records import ForecastScores, LongForecast, MeasuredLevels, PageWords, ResourceForecast, StateForecast
 from twin.units import as_text
@@ -255,7 +253,7 @@ class ForecastMonitor:
         params = store.params[0]
         self.memory.weeks.note(tick, float(params["share"]), float(params["low"]), float(params["high"]))
         params["low"], params["high"] = np.inf, 0.0
-        alerts = fits.check(self.plans, view, tick) if is_planned else []
+        alerts = check(self.plans, view, tick) if is_planned else []
         if tick >= self.memory.weeks.due or self.memory.weeks.reviewed:
             alerts += weeks.check(self.memory.weeks, self.plans, view, tick, self.zone)
         return alerts + self._foresee(view, tick)
@@ -608,7 +606,7 @@ class ForecastMonitor:
             reasons = (*reasons, *filter(None, (outcomes.reason, words)))
         corrected = outcomes.widen(times)
         finding = viewer.foreseen(summary.resource, severity, corrected, summary.probability, effects, reasons)
-        planned = fits.comment(self.plans, view, self.memory.announced_filler, summary.tick)
+        planned = comment(self.plans, view, self.memory.announced_filler, summary.tick)
         return finding if not planned else _beginning_with(planned, finding)
 
     def _severity(
@@ -715,7 +713,7 @@ def look(
         horizon,
         doubt(view, fill),
         longer=flows.LONGER,
-        trusted=None if planned else trust(counts),
+        trusted=None if planned else trust_rates(counts),
         wanders=wandering(counts),
         reading=how_read(view, tick, is_sample=is_sample),
         planned=planned,

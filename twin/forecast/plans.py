@@ -25,9 +25,8 @@ from twin.alerts.readers import Readers
 from twin.conditions import Condition, Resource
 from twin.estate.planned import MAX_PLANS, Plan, Window
 from twin.events import EventError, Reason
-from twin.forecast.fill_model import FillModel
+from twin.forecast.fill_model import FillModel, ForecastView
 from twin.forecast.flows import MARK_TICKS, Flow
-from twin.forecast.view import ForecastView
 from twin.records import PlannedWork
 from twin.state.arrays import Array
 from twin.units import as_text

@@ -10,10 +10,9 @@ from kernels.meter_rows import NOTHING_FULL
 from twin.alerts import texts
 from twin.estate import ForecastSettings, Structure
 from twin.forecast import flows
-from twin.forecast.fill_model import FillModel, offloading_sooner
+from twin.forecast.fill_model import FillModel, ForecastView, offloading_sooner
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
-from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler, is_full_now
 from twin.units import as_rate, as_span
 

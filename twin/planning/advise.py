@@ -19,8 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from twin.alerts.texts import member_facts
-from twin.capacity.statements import cfrm, mqsc, steps
-from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.capacity import SOONER_TH, cfrm, has_rules, mqsc, offloads_all_by, steps, with_all_offloaded_above
 from twin.conditions import ELEMENTS, Condition, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Smds, StoreConfig, Structure
@@ -465,7 +464,7 @@ def _free_scm(config: Structure, estate: Estate) -> int:
 
 # --- members of a uniform cluster ------------------------------------------------------------------------------------
 
-# The laws are those of the twin's alerts (`twin.capacity.clusters`).
+# The laws are those of the twin's alerts (`twin.capacity`).
 
 
 class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):

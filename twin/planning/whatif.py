@@ -30,11 +30,11 @@ from twin.estate.attributes import parse_attributes
 from twin.estate.errors import known_hint
 from twin.estate.planned import Plan, Window
 from twin.estate.settings import Setting, Settings, changed_config, check_scm
-from twin.forecast import fits, flows
+from twin.forecast import evidence, flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, look_ahead, look_closely
 from twin.forecast.plans import planned_record
-from twin.forecast.refusals import is_same, refusing, without_rest
+from twin.forecast.rule import is_same, refusing, without_rest
 from twin.playback.replays import play
 from twin.records import PlannedWork
 from twin.state.arrays import Array
@@ -256,9 +256,9 @@ def _planned_outcome(
 ) -> FillOutcome:
     plans = twin.monitor.plans
     if len(planned) == 1:
-        problem = fits.fit(plans, twin, *planned[0], moment.tick)
+        problem = evidence.fit(plans, twin, *planned[0], moment.tick)
     else:
-        problem = fits.fit_together(plans, twin, planned, moment.tick)
+        problem = evidence.fit_together(plans, twin, planned, moment.tick)
     announced = [(plan.announced(window), window) for plan, window in planned]
     number = sum(count for count, _ in announced if count is not None)
     rate = sum(count / (window.end - window.start) * 1e6 for count, window in announced if count is not None)

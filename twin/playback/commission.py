@@ -20,7 +20,7 @@ from kernels.clock import SECOND
 from twin.conditions import Pool
 from twin.estate import Estate, as_estate
 from twin.events import Decoded, Measured
-from twin.events.measured import has_levels, without_nulls
+from twin.events.fields import has_levels, without_nulls
 from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
 from twin.playback.replays import play
 from twin.playback.samples import Applied, Observer

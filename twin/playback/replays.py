@@ -26,7 +26,7 @@ from twin.conditions import CLEARED, PAGE
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
-from twin.estate.past_rises import StoreHistory
+from twin.estate.planned import StoreHistory
 from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.events.decoded import merge
 from twin.events.refusals import DETAIL_CHARACTERS

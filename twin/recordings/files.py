@@ -26,9 +26,8 @@ import pyarrow.ipc
 from twin.decoding import UNREADABLE
 from twin.errors import CutRecordingWarning, UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
-from twin.events.convert import Words, conform, json_lines, lines_table, to_table
+from twin.events.convert import RowTexts, Words, conform, json_lines, lines_table, to_table
 from twin.events.refusals import RECORDING
-from twin.events.row_text import RowTexts
 from twin.events.values import scan_buffer
 from twin.outputs import Draft, unwritable
 from twin.units import as_count

@@ -23,19 +23,20 @@ from twin.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.estate.planned import Plan
 from twin.events import ARROW_SCHEMA, Decoded, Decoder
-from twin.events.fields import OPS, PLAN, SILENT
-from twin.events.measured import (
+from twin.events.fields import (
     MEASURED_COUNTS,
     MEASURED_NUMBERS,
     MEASURED_QUEUE,
     MEASURED_SCM,
     MEASURED_SMDS,
+    OPS,
+    PLAN,
     QUEUE_TIMES,
+    SILENT,
 )
 from twin.outputs import write_output
 from twin.recordings.files import Chunk, RecordingWriter, open_recording
-from twin.recordings.pseudonyms import WEEK, Numbers, Pseudonyms, moved_plan
-from twin.recordings.shared_estate import named_values, plan_fields, shared_texts
+from twin.recordings.pseudonyms import WEEK, Numbers, Pseudonyms, moved_plan, named_values, plan_fields, shared_texts
 from twin.units import as_count, as_text, event_time
 
 RECORDING = "recording.arrow"

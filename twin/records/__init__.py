@@ -39,8 +39,10 @@ from twin.records.alerts import (
     DoneAction,
     Filler,
     IncidentRole,
+    LetterHeaders,
     Note,
     NotedAlert,
+    ReplayedLetter,
     Step,
     check_note,
     event_of,
@@ -52,7 +54,6 @@ from twin.records.alerts import (
     sentences_of,
 )
 from twin.records.incidents import URGENCIES, Change, Incident, IncidentChange, Incidents, urgency_of
-from twin.records.letters import LetterHeaders, ReplayedLetter
 from twin.records.states import (
     STATES,
     Baseline,

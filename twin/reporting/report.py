@@ -23,12 +23,13 @@ from twin.estate import Estate, as_estate
 from twin.events import EventError
 from twin.events.fields import FIELD
 from twin.forecast.rises import kept_rises, next_begins
-from twin.playback.fillings import Filling, fillings
 from twin.playback.pages import (
     HORIZON,
     TWIN,
     Alarm,
+    Filling,
     Verdict,
+    fillings,
     from_incidents,
     is_heard,
     lead_of,
@@ -36,7 +37,7 @@ from twin.playback.pages import (
     static_pages,
 )
 from twin.playback.samples import STEP
-from twin.playback.series import PlayedRecording, Series, play
+from twin.playback.timeline import PlayedRecording, Series, play_series
 from twin.recordings.files import Chunk
 from twin.records import (
     GETTERS,
@@ -49,9 +50,9 @@ from twin.records import (
     read_alert_record,
     urgency_of,
 )
-from twin.reporting.actions import ChangeLog, RecordedChange, Traced, Untouched, Window, minutes, trace
 from twin.reporting.records import (
     CallerCounts,
+    ChangeLog,
     Consequence,
     Course,
     Coverage,
@@ -60,10 +61,16 @@ from twin.reporting.records import (
     IncidentReport,
     PageVerdict,
     Peak,
+    RecordedChange,
     Refusal,
     Report,
     SeenAction,
     StoreReport,
+    Traced,
+    Untouched,
+    Window,
+    minutes,
+    trace,
 )
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
@@ -121,7 +128,7 @@ def report(
     described = as_estate(estate)
     end = None if until is None else _time("until", until) - 1
     changes = ChangeLog(described)
-    played = play(recording, described, changes, until=end, on_chunk=on_chunk)
+    played = play_series(recording, described, changes, until=end, on_chunk=on_chunk)
     if not played.series:
         raise UsageError(
             f"{recording} has no event of this estate in that time; expected: one of a store with messages"

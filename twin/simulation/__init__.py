@@ -9,11 +9,21 @@ from importlib.resources import as_file, files
 
 from twin.estate import Estate, load_estate
 from twin.simulation import stories
-from twin.simulation.measuring import Measuring
-from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
-from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters, scenarios
+from twin.simulation.scenario import (
+    SCENARIOS,
+    START,
+    Outcome,
+    Progress,
+    Scenario,
+    make_scenario,
+    parameters,
+    play,
+    scenarios,
+    serve_into,
+    simulate,
+)
 from twin.simulation.stories.filling import SideBySide
-from twin.simulation.system import RealSystem, StoreOutcome
+from twin.simulation.system import Measuring, RealSystem, StoreOutcome
 
 __all__ = [
     "SCENARIOS",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kernels import EVENT
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
-from twin.capacity.structures import bounds
+from twin.capacity import bounds
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Estate, MessageStoreConfig, PageSet, QueueFile, Smds, Structure
 from twin.records import StateRecord, StructureState

@@ -4,17 +4,25 @@
 """
 
 from twin.sizing.cluster import ClusterLoad, ClusterPlan, Costs, batch_seconds, plan_cluster
-from twin.sizing.data_sets import Extent, PageSetPlan, SmdsPlan, plan_page_set, plan_smds
+from twin.sizing.data_sets import (
+    Extent,
+    PageSetPlan,
+    QueueFilePlan,
+    SmdsPlan,
+    plan_page_set,
+    plan_queue_file,
+    plan_smds,
+)
 from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
-from twin.sizing.queue_file import QueueFilePlan, plan_queue_file
-from twin.sizing.scm import ScmPlan, plan_scm
 from twin.sizing.structure import (
     AdministrationPlan,
     PublishedSize,
+    ScmPlan,
     StructurePlan,
     ThresholdPlan,
     bare_structure,
     plan_administration,
+    plan_scm,
     plan_structure,
     plan_threshold,
 )

@@ -1,8 +1,10 @@
 """Structures: SIZE for a mix of messages, the threshold from which all are offloaded, and administration structures.
 
-The arithmetic is that of the twin, `kernels.pools`, `kernels.offload` and `twin.capacity.structures`;
-docs/storage-model.md states its sources. 0.75 KB per offloaded message: [IBM: Specifying offload options for shared
-messages].
+The arithmetic is that of the twin, `kernels.pools`, `kernels.pools` and `twin.capacity`; docs/storage-model.md states
+its sources. 0.75 KB per offloaded message: [IBM: Specifying offload options for shared messages]. Storage class memory
+for a backlog beyond the structure: SCMMAXSIZE, and augmented space in the coupling facility. Source: [IBM: How storage
+class memory works with IBM MQ for z/OS] (90 %, over-committing, augmented space, fewer entries and elements). The
+constants of `twin.capacity` are assumed and agree with IBM's published example.
 """
 
 from __future__ import annotations
@@ -13,20 +15,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from kernels import offload, pools
-from twin.capacity.statements import alter_rules, rebuild, structure_sizes
-from twin.capacity.structures import allocate, has_rules, pool_sizes, with_all_offloaded_above
+from kernels import pools
+from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
+from twin.capacity import (
+    allocate,
+    alter_rules,
+    has_rules,
+    pool_sizes,
+    rebuild,
+    structure_sizes,
+    with_all_offloaded_above,
+)
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.estate.administration import (
-    ENTRIES_PER_QMGR,
-    MAX_QMGRS,
-    NEWEST_CFLEVEL,
-    PUBLISHED,
-    PublishedSizes,
-    published_for,
-)
-from twin.estate.model import ADMINISTRATION
+from twin.estate.advice import ENTRIES_PER_QMGR, MAX_QMGRS, NEWEST_CFLEVEL, PUBLISHED, PublishedSizes, published_for
+from twin.estate.model import ADMINISTRATION, DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.sizing.mix import Mix, count_of
 from twin.units import KIB, MIB
 
@@ -71,15 +74,15 @@ def elements_of(config: Structure, length: int, *, offloaded: bool) -> int:
     """Return the elements of a message of `length` bytes, offloaded if it may be, else in the structure if it may be.
     UsageError: the message is too long for CFLEVEL(3) and below.
     """
-    if length > offload.ALWAYS_OFFLOADED:
+    if length > pools.ALWAYS_OFFLOADED:
         if not has_rules(config) and config.cf_level != 4:
             raise UsageError(
-                f"a message of {length:,} bytes; expected: at most {offload.ALWAYS_OFFLOADED:,} at"
+                f"a message of {length:,} bytes; expected: at most {pools.ALWAYS_OFFLOADED:,} at"
                 f" CFLEVEL({config.cf_level}), longer ones need CFLEVEL(4)"
             )
-        return offload.OFFLOADED_ELEMENTS if has_rules(config) else offload.DB2_PLACEHOLDER_ELEMENTS
+        return pools.OFFLOADED_ELEMENTS if has_rules(config) else pools.DB2_PLACEHOLDER_ELEMENTS
     if offloaded and length > config.offload_min_length:
-        return offload.OFFLOADED_ELEMENTS
+        return pools.OFFLOADED_ELEMENTS
     return int(pools.elements_of(length))
 
 
@@ -316,7 +319,7 @@ def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, in
     entries, elements = pool_sizes(config, size, allocate(config).ratio)
     if not entries:
         raise UsageError(f"SIZE({format_size(size)}) holds no message; expected: a larger one")
-    used_elements = backlog * offload.OFFLOADED_ELEMENTS
+    used_elements = backlog * pools.OFFLOADED_ELEMENTS
     spare_entries = (entries - backlog - 1) * 100 // entries
     spare_elements = (elements - used_elements - _LAST_ELEMENTS) * 100 // elements
     latest = min(spare_entries, spare_elements)
@@ -328,7 +331,7 @@ def _command(config: Structure, size: int, backlog: int, threshold: int, pools_l
     if pools_latest is not None:
         return alter_rules(config, with_all_offloaded_above(config, min(threshold, pools_latest)))
     entries, elements = pool_sizes(config, size, pools.RATIO_ALL_OFFLOADED)
-    fits = backlog <= entries and backlog * offload.OFFLOADED_ELEMENTS <= elements
+    fits = backlog <= entries and backlog * pools.OFFLOADED_ELEMENTS <= elements
     return offload_all_commands(config) if fits and has_rules(config) else None
 
 
@@ -371,7 +374,7 @@ def _threshold_warnings(
 
 # --- administration structures ---------------------------------------------------------------------------------------
 
-# The figures and their sources are in `twin.estate.administration`. SIZE is twice INITSIZE, the most that
+# The figures and their sources are in `twin.estate.advice`. SIZE is twice INITSIZE, the most that
 # [IBM: Health Checker, XCF_CF_STR_POLICYSIZE] takes without an exception.
 
 
@@ -448,3 +451,77 @@ def _administration_warnings(
     if config is not None and (config.init_size or config.size) < init_size:
         has = format_size(config.init_size or config.size)
         yield f"{config.name} is allocated with {has}, less than {format_size(init_size)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScmPlan:
+    """Plan of SCM for a backlog in a structure. Sizes in bytes."""
+
+    data: str
+    size: int
+    ents_without: int  # pools of that SIZE without SCM
+    elems_without: int
+    ents_max: int  # pools with SCM
+    elems_max: int
+    in_structure: int  # messages that stay, up to 90 %
+    in_scm: int  # the other messages
+    scm_used: int
+    scm_max_size: int  # scm_used in whole MB; 0: no SCM is needed
+    aug_fixed: int  # augmented space
+    aug_dynamic: int
+    cf_storage: int  # SIZE and augmented space
+    cfrm: str
+    warnings: tuple[str, ...]
+
+
+def scm_bytes(messages: int, elements: int) -> int:
+    """Return the bytes of SCM of messages with `elements` in all: 256 each, the sum in 4 KB blocks."""
+    return int(blocks_of(messages, elements)) * BLOCK_BYTES
+
+
+def plan_scm(
+    config: Structure, mix: Mix, scm_total: int | None = None, committed: int = 0, *, offloaded: bool = False
+) -> ScmPlan:
+    """Plan SCM for the part of a backlog that the structure does not hold: bytes of the coupling facility in all, and
+    SCMMAXSIZE of its other structures. UsageError: the structure holds no message, or the mix has none.
+    """
+    size, ratio = allocate(config)
+    ents_without, elems_without = pool_sizes(replace(config, scm_max_size=None), size, ratio)
+    ents_max, elems_max = pool_sizes(replace(config, scm_max_size=1), size, ratio)
+    if not ents_max:
+        raise UsageError(f"SIZE({format_size(size)}) holds no message; expected: a larger one")
+    messages, elements = count_of(mix), elements_of_mix(config, mix, offloaded=offloaded)
+    room = ents_max * PRESTAGE_ABOVE // 100, elems_max * PRESTAGE_ABOVE // 100
+    in_structure = min(messages, room[0], room[1] * messages // elements)
+    in_scm = messages - in_structure
+    scm_used = scm_bytes(in_scm, -(-in_scm * elements // messages))
+    scm_max_size = round_up(scm_used)
+    aug_dynamic = -(-scm_used * DYNAMIC_AUGMENTED_PPM // 1_000_000)
+    statement = structure_sizes(config.policy_name, config.size, config.init_size, scm_max_size)
+    return ScmPlan(
+        data=OFFLOADED if offloaded else IN_STRUCTURE,
+        size=size,
+        ents_without=ents_without,
+        elems_without=elems_without,
+        ents_max=ents_max,
+        elems_max=elems_max,
+        in_structure=in_structure,
+        in_scm=in_scm,
+        scm_used=scm_used,
+        scm_max_size=scm_max_size,
+        aug_fixed=FIXED_AUGMENTED,
+        aug_dynamic=aug_dynamic,
+        cf_storage=size + FIXED_AUGMENTED + aug_dynamic,
+        cfrm=" ".join(statement) if scm_max_size else "",
+        warnings=tuple(_warnings(scm_max_size, scm_total, committed)),
+    )
+
+
+def _warnings(scm_max_size: int, scm_total: int | None, committed: int) -> list[str]:
+    if not scm_max_size or scm_total is None or scm_max_size + committed <= scm_total:
+        return []
+    beside = f" beside {format_size(committed)} of other structures" if committed else ""
+    available = f"there are {format_size(scm_total)}"
+    return [
+        f"SCM would be over-committed: {format_size(scm_max_size)}{beside}, {available}; 2192 may come unexpectedly"
+    ]

@@ -1,12 +1,24 @@
-"""Allocators of the arrays of a store: process memory here, a memory-mapped file in `streams.state.mirror`."""
+"""Allocators of the arrays of a store: process memory here, a memory-mapped file in `streams.state.mirror`.
+
+Changed rows of a table, saved in journals where whole pages would hold little that is new. Gets of any message of a
+large backlog change a row or two in almost every page. A page with few changed rows is therefore not written: its
+changed rows go to a *journal*, one per table and batch. Journals are numbered. They use `SLOTS` slots of the state
+store in turn, so the rows of a journal must be in their pages before its slot is used again: with each journal some
+pages are written whole, those first that have waited longest. A page begins with the number of the journal up to which
+it is current; when a table is loaded, journals after that are applied to it. `SLOTS` journals have at most twice the
+rows of the table, or `SLOTS * _MIN_ROWS`. Pages and journals are compressed by columns of bytes, which takes a third of
+the space. Java needs 16 to 20 ms for each megabyte between Python and the state store, and compressing it takes 1 ms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Array = npt.NDArray[Any]
 Size = tuple[np.dtype[Any], int]  # dtype and number of rows of an array
@@ -73,3 +85,112 @@ class MemoryArrays:
     def memory_bytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
+
+
+SLOTS = 32
+_SHARE = 4  # a page is written whole if more than a quarter of its rows has changed
+_MIN_ROWS = 1024  # rows that a journal of a small table may have
+_PART_ROWS = 4096  # rows in one value of the state store
+_SLOT_BITS = 16
+_HEAD = struct.Struct("<II")  # of a page and of a part: number of a journal, rows
+_NUMBER = np.dtype("<u4")
+_CODEC = pa.Codec("lz4_raw")
+
+
+def select_pages(changed: Array, waiting: Array, journal: int, page_rows: int) -> tuple[Array, Array]:
+    """Return the pages to write whole and the pages whose changed rows go to the next journal, i8[] each. `changed`:
+    i8[pages], rows of each; `waiting`: u4[pages], number of the first journal with rows that are not in the page yet,
+    0: none. Without pages for the journal only changed pages are written.
+    """
+    is_whole = changed * _SHARE > page_rows
+    sparse = np.flatnonzero((changed > 0) & ~is_whole)
+    if not sparse.size:
+        return np.flatnonzero(is_whole), sparse
+    sparse = sparse[np.argsort(changed[sparse], kind="stable")]
+    max_rows = max(_MIN_ROWS, changed.size * page_rows * 2 // SLOTS)
+    is_whole[sparse[np.cumsum(changed[sparse]) > max_rows]] = True
+    is_whole |= (waiting > 0) & (waiting.astype(np.int64) + SLOTS <= journal)  # the slot of that journal is next
+    others = np.flatnonzero((waiting > 0) & ~is_whole)
+    longest = np.argsort(waiting[others], kind="stable")[: others.size * 2 // SLOTS]
+    is_whole[others[longest]] = True
+    return np.flatnonzero(is_whole), np.flatnonzero((changed > 0) & ~is_whole)
+
+
+def write_page(rows: Array, journal: int) -> bytes:
+    """Return a page of rows that are current up to a journal."""
+    return _HEAD.pack(journal, rows.size) + _pack(_transposed(rows))
+
+
+def read_page(content: bytes, dtype: np.dtype[Any], page_rows: int) -> tuple[Array, int]:
+    """Return the rows of a page, and the number of the journal up to which they are current. ValueError: damaged."""
+    (journal, count), packed = _read_head(content, page_rows)
+    return _rows(_unpack(packed, count * dtype.itemsize), dtype), journal
+
+
+def write_journal(rows: Array, numbers: Array, journal: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (place, bytes) of the parts of a journal. The place is below 2**32."""
+    slot = journal % SLOTS
+    for part, start in enumerate(range(0, numbers.size, _PART_ROWS)):
+        chosen = numbers[start : start + _PART_ROWS]
+        content = _transposed(chosen.astype(_NUMBER)) + _transposed(rows[chosen])
+        yield (slot << _SLOT_BITS) | part, _HEAD.pack(journal, chosen.size) + _pack(content)
+
+
+def _read_part(part: bytes, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return numbers and rows of a part of a journal."""
+    (_, count), packed = _read_head(part, _PART_ROWS)
+    split = count * _NUMBER.itemsize
+    content = _unpack(packed, split + count * dtype.itemsize)
+    return _rows(content[:split], _NUMBER).astype(np.int64), _rows(content[split:], dtype)
+
+
+def _read_head(content: bytes, max_rows: int) -> tuple[tuple[int, int], bytes]:
+    """Return (journal, rows) and the compressed rest. ValueError: there is no head, or it has too many rows."""
+    if len(content) < _HEAD.size:
+        raise ValueError(f"{len(content)} bytes, expected: at least {_HEAD.size}")
+    journal, count = _HEAD.unpack_from(content)
+    if count > max_rows:
+        raise ValueError(f"{count} rows, expected: at most {max_rows}")
+    return (journal, count), content[_HEAD.size :]
+
+
+def _transposed(rows: Array) -> bytes:
+    """Return the first byte of all rows, then the second of all, and so on: neighbours have most bytes in common."""
+    return rows.view(np.uint8).reshape(rows.size, rows.dtype.itemsize).T.tobytes()
+
+
+def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
+    """Return rows from the result of `_transposed`."""
+    columns = np.frombuffer(content, np.uint8).reshape(dtype.itemsize, -1)
+    return np.ascontiguousarray(columns.T).view(dtype).reshape(-1)
+
+
+def _pack(content: bytes) -> bytes:
+    return bytes(_CODEC.compress(content, asbytes=True))
+
+
+def _unpack(packed: bytes, size: int) -> bytes:
+    """Return `size` bytes. ValueError: there are not as many."""
+    try:
+        return bytes(_CODEC.decompress(packed, size, asbytes=True))
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
+def apply_journals(rows: Array, waiting: Array, page_journals: Array, parts: Iterable[bytes], shift: int) -> None:
+    """Apply journals to a table that was read from pages, and to `waiting` (see `select_pages`). `page_journals`:
+    i8[pages], number of the journal up to which each page is current. ValueError: a part is damaged or has a row that
+    the table has not.
+    """
+    numbered = sorted(((_read_head(part, _PART_ROWS)[0][0], part) for part in parts), key=lambda pair: pair[0])
+    for journal, part in numbered:
+        if journal + SLOTS <= numbered[-1][0]:
+            continue  # of an earlier journal in the slot, which had more parts
+        numbers, content = _read_part(part, rows.dtype)
+        if numbers.size and int(numbers.max()) >= rows.size:
+            raise ValueError(f"row {int(numbers.max())}, expected: less than {rows.size}")
+        pages = numbers >> shift
+        is_new = page_journals[pages] < journal
+        rows[numbers[is_new]] = content[is_new]
+        new_pages = np.unique(pages[is_new])
+        waiting[new_pages[waiting[new_pages] == 0]] = journal

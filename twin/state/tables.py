@@ -1,9 +1,12 @@
 """Tables of a store: allocation, growth, their state pages, and the owners of their rows.
 
 The number of a page is `table << 32 | index`; changed rows of the tables of messages may be in journals instead
-(`twin.state.row_journal`). Tables of at most one page share the *small page*, because the state store has a cost per
-page: it holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it
-leaves the small page, and its rows are written; what the small page still holds of it is ignored.
+(`twin.state.arrays`). Tables of at most one page share the *small page*, because the state store has a cost per page:
+it holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it leaves
+the small page, and its rows are written; what the small page still holds of it is ignored. Rows of tables and records
+in earlier formats of state, which a twin reads and writes again in the present one. A field that such rows lack is 0,
+but for those of `_INITIAL`. What is added to a row here needs the dtype as it was: a field taken out of the present
+dtype, or the whole dtype once other fields have changed, too.
 """
 
 from __future__ import annotations
@@ -20,10 +23,62 @@ import pyarrow as pa
 
 from kernels import index, layout, meter_rows
 from kernels.ids import GETS, MESSAGES, UNITS, reindex
+from kernels.meter_rows import TOTAL_TIDE
 from twin.errors import MqtwinError
 from twin.estate import Route
-from twin.state import earlier, row_journal
-from twin.state.arrays import Array, Arrays, MemoryArrays, Size
+from twin.state.arrays import (
+    Array,
+    Arrays,
+    MemoryArrays,
+    Size,
+    apply_journals,
+    read_page,
+    select_pages,
+    write_journal,
+    write_page,
+)
+
+OLDEST = 10  # format of a store that holds messages, from which on it is read
+
+
+def _without(dtype: np.dtype[Any], *names: str) -> np.dtype[Any]:
+    """Return an aligned dtype without some of its fields."""
+    fields = [(name, dtype[name]) for name in dtype.names or () if name not in names]
+    return np.dtype(fields, align=True)
+
+
+# format -> table or record -> dtype of its rows; those of any other one are as they are now.
+_DTYPES: dict[int | None, dict[str, np.dtype[Any]]] = {
+    10: {
+        "scm": _without(layout.SCM_USE, "bound"),
+        "rises": _without(meter_rows.RISE, "tide"),
+        "tides": _without(meter_rows.TIDE, "apart"),
+    }
+}
+_INITIAL = {("rises", "tide"): TOTAL_TIDE}  # only the rises of what a store holds in all were kept
+
+
+def changed_tables(version: int | None) -> frozenset[str]:
+    """Return the tables and records whose rows were others in an earlier format."""
+    return frozenset(_DTYPES.get(version, ()))
+
+
+def read_rows(content: bytes, name: str, dtype: np.dtype[Any], version: int | None) -> Array:
+    """Return rows from their bytes, with zero padding, so that the same state gives the same bytes. `version`: format
+    of the bytes; None: the present one. ValueError: the bytes are no whole number of rows.
+    """
+    written = np.frombuffer(content, _DTYPES.get(version, {}).get(name, dtype))
+    rows = np.zeros(written.size, dtype)
+    if written.dtype == dtype:
+        rows[:] = written
+        return rows
+    for field in written.dtype.names or ():
+        rows[field] = written[field]
+    for (table, field), value in _INITIAL.items():
+        if table == name:
+            rows[field] = value
+    return rows
+
 
 _PAGE_BITS = 32
 _NAMES_SHIFT = 13
@@ -206,7 +261,7 @@ class Tables:
     def restore_records(self, records: Mapping[str, bytes], version: int) -> None:
         """Restore the small arrays from the result of `records`, in the format of a version of state."""
         dtypes = {"datasets": (layout.DATASET, 0), **RECORDS}
-        arrays = {name: earlier.read_rows(records[name], name, dtype, version) for name, (dtype, _) in dtypes.items()}
+        arrays = {name: read_rows(records[name], name, dtype, version) for name, (dtype, _) in dtypes.items()}
         datasets = arrays.pop("datasets")
         self.store = self.store._replace(**arrays)
         self.set_datasets(datasets)
@@ -308,17 +363,17 @@ class Tables:
         waiting, last = self._waiting[name], self._journals.get(name, 0)
         bits = dirty.reshape(waiting.size, -1)
         changed = np.bitwise_count(bits.view(np.uint64)).sum(axis=1, dtype=np.int64)
-        whole, sparse = row_journal.select_pages(changed, waiting, last + 1, 1 << table.shift)
+        whole, sparse = select_pages(changed, waiting, last + 1, 1 << table.shift)
         if sparse.size:
             self._journals[name] = last = last + 1
             marked = np.unpackbits(bits[sparse], axis=1, bitorder="little")
             places, columns = np.nonzero(marked)
             numbers = (sparse[places] << table.shift) + columns
-            for place, content in row_journal.write_journal(rows, numbers, last):
+            for place, content in write_journal(rows, numbers, last):
                 yield (table.journal << _PAGE_BITS) | place, content
             waiting[sparse[waiting[sparse] == 0]] = last
         for page in whole.tolist():
-            content = row_journal.write_page(_page(rows, page, table.shift), last)
+            content = write_page(_page(rows, page, table.shift), last)
             yield (table.number << _PAGE_BITS) | page, content
         waiting[whole] = 0
 
@@ -353,16 +408,16 @@ class Tables:
                     page_journals[name][place] = journal
         self._load_journals(journals, page_journals)
         self._load_small(small_tables, by_number, version)
-        for name in earlier.changed_tables(version) & TABLES.keys():
+        for name in changed_tables(version) & TABLES.keys():
             getattr(self.store, f"{name}_dirty")[:] = 1
 
     def _load_page(self, number: int, name: str, table: _Table, content: bytes, version: int | None) -> int:
         """Fill a page of a table; return the number of the journal up to which it is current, or 0."""
         try:
             if table.journal is None:
-                page, journal = earlier.read_rows(content, name, table.dtype, version), 0
+                page, journal = read_rows(content, name, table.dtype, version), 0
             else:
-                page, journal = row_journal.read_page(content, table.dtype, 1 << table.shift)
+                page, journal = read_page(content, table.dtype, 1 << table.shift)
         except ValueError as error:
             raise StateError(f"state page {number:#x} is damaged: {error}") from None
         rows = self._names if name == "names" else getattr(self.store, name, np.zeros(0, np.uint8))
@@ -383,7 +438,7 @@ class Tables:
             name, table = by_number.get(number, ("", _NAMES))
             rows = getattr(self.store, name, np.zeros(0, np.uint8))
             try:
-                written = earlier.read_rows(content, name, table.dtype, version)
+                written = read_rows(content, name, table.dtype, version)
             except ValueError as error:
                 raise StateError(f"state page {_SMALL_PAGE:#x} is damaged in table {number}: {error}") from None
             if not name or written.size > rows.size:
@@ -397,7 +452,7 @@ class Tables:
             if not parts or TABLES[name].is_small(rows.size):
                 continue
             try:
-                row_journal.apply_journals(rows, waiting, page_journals[name], parts, shift)
+                apply_journals(rows, waiting, page_journals[name], parts, shift)
             except ValueError as error:
                 raise StateError(f"a journal of {name} does not fit the header: {error}") from None
 

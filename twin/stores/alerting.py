@@ -16,14 +16,14 @@ import numpy as np
 from kernels import clock, layout, watch
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
-from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT
-from twin.alerts.runbook import NOTHING
+from twin.alerts.findings import CALM_AFTER_FULL, NEARLY_FULL_PCT
+from twin.alerts.texts import NOTHING
 from twin.conditions import CRITICAL, INFO, REVIEWED, WARNING, Condition, Pool, Resource
 from twin.forecast import remedies
 from twin.records import GETTERS, Filler
-from twin.stores import depth, in_doubt, unread
+from twin.stores import watches
 from twin.stores.kind import StoreKind
-from twin.stores.resources import DATA_SET
+from twin.stores.resources import DATA_SET, check_depth, depth_lead_s
 from twin.units import as_microseconds, as_span
 
 _DATASET_BITS = {bit: condition for condition, bit in DATA_SET.bits.items()}
@@ -244,9 +244,9 @@ def arm(view: StoreKind, condition: str, resource: Resource) -> None:
 def check_tick(view: StoreKind, tick: int) -> list[Alert]:
     """Return the alerts at the end of a tick that is sampled and metered."""
     now = tick * clock.TICK
-    alerts = in_doubt.check(view.tables.store, view.estate, view.name, view.qmgrs, view.episodes, now)
+    alerts = watches.check_in_doubt(view.tables.store, view.estate, view.name, view.qmgrs, view.episodes, now)
     alerts += foresee(view, tick)
-    alerts += unread.review(view, now)
+    alerts += watches.review_unread(view, now)
     alerts += _recover(view, now)
     for episode in view.episodes:
         if Condition(episode.condition).review == REVIEWED:
@@ -257,9 +257,9 @@ def check_tick(view: StoreKind, tick: int) -> list[Alert]:
 def foresee(view: StoreKind, tick: int) -> list[Alert]:
     """Return the alerts about the future, at a tick that is sampled and metered."""
     rows = view.tables.store.queues[: len(view.queues)]
-    lead_s, now = depth.depth_lead_s(view.config), tick * clock.TICK
+    lead_s, now = depth_lead_s(view.config), tick * clock.TICK
     with_reader = view.viewer().with_reader
-    alerts = depth.check(rows, view.queues, view.view, with_reader, lead_s, view.began, view.episodes, now)
+    alerts = check_depth(rows, view.queues, view.view, with_reader, lead_s, view.began, view.episodes, now)
     alerts += view.monitor.tick(view, tick)
     for resource in view.monitor.plans.take_relieved():
         arm(view, Condition.THRESHOLD, resource)

@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
-from twin.alerts.resource_view import HYSTERESIS_PCT
-from twin.capacity.structures import allocate
+from twin.alerts.findings import HYSTERESIS_PCT
+from twin.capacity import allocate
 from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, structures_of

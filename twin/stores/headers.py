@@ -12,9 +12,9 @@ from twin.alerts.episodes import Episode, OpenIncident
 from twin.alerts.readers import Readers
 from twin.decoding import UNREADABLE
 from twin.forecast.monitor import ForecastMemory
-from twin.state import earlier
+from twin.state import tables
 from twin.state.tables import StateError
-from twin.stores.actions import ActionMemory
+from twin.stores.changes import ActionMemory
 from twin.stores.drift import Drift
 from twin.stores.estimate import Estimate
 from twin.stores.reports import Frontier
@@ -24,7 +24,7 @@ SHARED_VERSION = 4
 STATE_FORMAT = f"{MESSAGE_VERSION}.{SHARED_VERSION}"  # of headers and pages; state is written in no other format
 READ_FORMATS = ("10.3", STATE_FORMAT)  # state of these is read: each store is migrated when it is opened
 _T = TypeVar("_T")
-_MESSAGE_VERSIONS = range(earlier.OLDEST, MESSAGE_VERSION + 1)
+_MESSAGE_VERSIONS = range(tables.OLDEST, MESSAGE_VERSION + 1)
 _SHARED_VERSIONS = range(3, SHARED_VERSION + 1)
 
 

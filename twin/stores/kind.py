@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET
 
-from kernels import clock, expiry, layout, meter_rows, pools
+from kernels import clock, layout, messages, meter_rows, pools
 from twin.alerts.episodes import Alert, Episodes
-from twin.alerts.findings import Owned, Viewer
+from twin.alerts.findings import CRITICAL_FROM_PCT, HYSTERESIS_PCT, Owned, ResourceView, Viewer
 from twin.alerts.readers import Readers
-from twin.alerts.resource_view import CRITICAL_FROM_PCT, HYSTERESIS_PCT, ResourceView
 from twin.conditions import ENTRIES, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig, StoreConfig
 from twin.events import Measured
@@ -27,12 +26,10 @@ from twin.forecast.weeks import LEAST_BYTES
 from twin.records import Baseline, MessageStoreState, StateRecord, Step
 from twin.records.usage import usage_pct
 from twin.state.tables import Names, Tables
-from twin.stores.depth import QueueDepth
 from twin.stores.drift import Compared, Drift, SizeMeasured
 from twin.stores.estimate import Estimate, Holding
 from twin.stores.reports import Values
-from twin.stores.resources import Spec, read_usage
-from twin.stores.state_record import COUNTERS, SCALARS, KnownBy, deepest, known_part
+from twin.stores.resources import COUNTERS, SCALARS, KnownBy, QueueDepth, Spec, deepest, known_part, read_usage
 from twin.units import as_text
 
 
@@ -196,7 +193,7 @@ class StoreKind(ABC):
             time=None if clock_us == layout.NEVER else as_text(clock_us),
             messages=held + (0 if is_estimate else left),
             messages_estimated=left if is_estimate else 0,
-            expired_held=int(expiry.count_expired(arrays)) if expiring else 0,
+            expired_held=int(messages.count_expired(arrays)) if expiring else 0,
             queues=deepest(arrays.queues[: len(queues)], queues, self.readers, clock_us, self.began),
             baseline=baseline,
             measured=tuple(self.drift.measured),

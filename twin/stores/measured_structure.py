@@ -14,15 +14,14 @@ from typing_extensions import override
 
 from kernels import layout
 from twin.alerts.episodes import Alert
-from twin.capacity.structures import Usage
+from twin.capacity import Usage
 from twin.conditions import ELEMENTS, ENTRIES, Resource
 from twin.events import Measured
 from twin.forecast.levels import Levels
 from twin.records import Baseline, MessageStoreState, StateRecord, StructureState
 from twin.stores.drift import SizeMeasured
 from twin.stores.estimate import Holding
-from twin.stores.resources import STRUCTURE, conditions_of
-from twin.stores.state_record import KnownBy, all_of, any_of
+from twin.stores.resources import STRUCTURE, KnownBy, all_of, any_of, conditions_of
 from twin.stores.structure import StructureTwin
 
 _UNKNOWN = 1 << 48  # of a pool: more than any structure has, so that its share is none

@@ -15,23 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from kernels import clock, layout, pools, smds, usage
-from kernels.held import HELD_FOR
+from kernels import clock, layout, meters, pools, smds
+from kernels.ids import HELD_FOR
 from twin.alerts.episodes import Alert, Finding
-from twin.alerts.runbook import Facts
+from twin.alerts.texts import Facts
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.events import Measured
-from twin.events.measured import has_levels, without_nulls
+from twin.events.fields import has_levels, without_nulls
 from twin.forecast import rises
 from twin.records import Baseline, StateRecord
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array
-from twin.stores import alerting, unread
+from twin.stores import alerting, watches
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, drift_finding, excess, judge
 from twin.stores.estimate import MANY, Holding
 from twin.stores.kind import StoreKind
-from twin.stores.resources import DATA_SET, LEAST, STRUCTURE, read_usage
-from twin.stores.state_record import data_sets_of, fields_to_take, with_kept
+from twin.stores.resources import DATA_SET, LEAST, STRUCTURE, data_sets_of, fields_to_take, read_usage, with_kept
 from twin.units import as_text
 
 # Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
@@ -66,7 +65,7 @@ def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert
     if store.readers.note(measured, min(time, store.clock), store.queues, rows, refused_at):
         store.monitor.look_soon()
     store.monitor.plans.forget_absences(store.readers, store.clock)
-    return unread.check(store, store.clock, store.monitor.plans.away(store.clock))
+    return watches.check_unread(store, store.clock, store.monitor.plans.away(store.clock))
 
 
 def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
@@ -105,7 +104,7 @@ def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
     is_line = is_taken and memory.estimated_at is None and (holding is None or store.estimate.is_partial)
     alerts += _guard(store, store.in_use(measured), is_line=is_line)
     if is_taken and memory.estimated_at is not None:
-        usage.meter(store.tables.store, now // clock.TICK, now // clock.TICK)
+        meters.meter_usage(store.tables.store, now // clock.TICK, now // clock.TICK)
         store.monitor.look_soon()
         alerts += store.monitor.tick(store, now // clock.TICK)
     return alerts + store.monitor.warn(store, now // clock.TICK)

@@ -18,33 +18,30 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
-from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks, usage, watch
+from kernels import clock, event_loop, layout, messages, meter_rows, meters, scm, watch
 from kernels.meter_rows import DATA_SETS, SCM
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.readers import Readers
-from twin.alerts.runbook import runbook_of
+from twin.alerts.texts import runbook_of
 from twin.conditions import Condition
 from twin.estate import Estate
-from twin.estate.past_rises import StoreHistory
+from twin.estate.planned import StoreHistory
 from twin.events import EventBlock, Measured
-from twin.events.fields import NOTE, OPS, PLAN
-from twin.events.measured import without_nulls
+from twin.events.fields import NOTE, OPS, PLAN, without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_queues, give_rows
-from twin.stores import alerting, measurement, silence
-from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
-from twin.stores.depth import depth_lead_s
+from twin.stores import alerting, measurement, watches
+from twin.stores.changes import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.drift import Drift
 from twin.stores.estimate import Estimate
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.reports import Report, Reporter
-from twin.stores.resources import read_usage
-from twin.stores.state_record import has_counted
-from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
+from twin.stores.resources import depth_lead_s, has_counted, read_usage
+from twin.stores.watches import due_ticks, run_scans, scan_interval_us
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 _NO_AGES = np.zeros(0, np.int64)
@@ -174,7 +171,7 @@ class MessageStore(StoreKind):
         self.tables.reserve("rises", meter_rows.RISES)
 
     def _describe_ticks(self) -> None:
-        """Write to PARAMS what decides which ticks need the twin (see `kernels.ticks`)."""
+        """Write to PARAMS what decides which ticks need the twin (see `kernels.watch`)."""
         store = self.tables.store
         params = store.params[0]
         params["queues"] = len(self.queues)
@@ -210,7 +207,9 @@ class MessageStore(StoreKind):
                 alerts += self._apply_change(block, row, demands)
             else:
                 content = block.extras[row] if silent.is_silent else b""
-                alerts += silence.make_alerts(silent, block.events[row], content, self.episodes, self.name, self.clock)
+                alerts += watches.make_silence_alerts(
+                    silent, block.events[row], content, self.episodes, self.name, self.clock
+                )
             start = row + 1
         return alerts + self._apply(block, start, len(block), demands)
 
@@ -227,12 +226,12 @@ class MessageStore(StoreKind):
             return alerts
         return alerts + self.episodes.note_done(watched.done(self, int(event["time"])), self.clock)
 
-    def _find_silences(self, block: EventBlock) -> list[silence.Change]:
+    def _find_silences(self, block: EventBlock) -> list[watches.SilenceChange]:
         """Return the rows of a block at which queue managers go silent or are heard from again."""
         if not block.extras and not any(episode.condition == Condition.SOURCE_SILENT for episode in self.episodes):
             return []
         qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
-        return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
+        return watches.find_silence_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
 
     def _apply(self, block: EventBlock, row: int, end: int, demands: bool) -> list[Alert]:
         """Apply the events of a block from `row` up to, not including, `end`; return the alerts they cause."""
@@ -414,7 +413,7 @@ class MessageStore(StoreKind):
         """Set back a clock that most events contradict; later times in the state are set to the new time."""
         scalars = self.tables.store.scalars[0]
         before = int(scalars["clock"])
-        ticks.turn_back(self.tables.store, time, len(self._names.queues))
+        watch.turn_back(self.tables.store, time, len(self._names.queues))
         self.monitor.take_shares(self.tables.store.params[0])
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
@@ -437,11 +436,11 @@ class MessageStore(StoreKind):
         return alerts
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
-        """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is."""
-        ticks.begin(self.tables.store, before, tick)
+        """Process one tick that is not quiet; `kernels.watch.pass_quietly` does the same of one that is."""
+        watch.begin_tick(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
         run_scans(self.tables.store, before, tick)
-        usage.meter(self.tables.store, before, tick)
+        meters.meter_usage(self.tables.store, before, tick)
         alerts += alerting.check_tick(self, tick)
         alerts += self._note_getters(tick)
         self._reporter.report(before, tick, self._report_values)

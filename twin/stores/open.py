@@ -19,8 +19,7 @@ from twin.stores.kind import StoreKind
 from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
-from twin.stores.queue_file import QueueFileTwin
-from twin.stores.queue_manager import QueueManagerTwin
+from twin.stores.queue_file import QueueFileTwin, QueueManagerTwin
 from twin.stores.shared_store import SharedStore
 from twin.stores.structure import StructureTwin
 from twin.stores.uniform_cluster import UniformClusterTwin

@@ -18,7 +18,7 @@ from kernels import layout, page_set, pools
 from kernels.page_set import allocated_pages
 from twin.alerts import texts
 from twin.alerts.episodes import Alert
-from twin.alerts.runbook import Facts
+from twin.alerts.texts import Facts
 from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
@@ -30,9 +30,8 @@ from twin.stores.estimate import Holding
 from twin.stores.kind import copied_params
 from twin.stores.measurement import holding_by_space
 from twin.stores.message_store import MessageStore
+from twin.stores.resources import EXPAND_STATUS, KnownBy, StoreResource, all_of, any_of, conditions_of, demand_rates
 from twin.stores.resources import PAGE_SET as RESOURCES
-from twin.stores.resources import StoreResource, conditions_of
-from twin.stores.state_record import EXPAND_STATUS, KnownBy, all_of, any_of, demand_rates
 
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # attributes whose change permits expansion
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}

@@ -16,8 +16,7 @@ import numpy as np
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
 from twin.events import EventBlock, Reason
-from twin.events.block import take_rows
-from twin.events.decoded import describe_failure
+from twin.events.decoded import describe_failure, take_rows
 from twin.events.fields import OPS
 from twin.state.arrays import MemoryArrays
 from twin.state.tables import StateError

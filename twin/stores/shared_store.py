@@ -19,7 +19,7 @@ from kernels import OPS
 from kernels.clock import TICK
 from kernels.layout import NEVER
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
-from twin.alerts.runbook import Facts, runbook_of
+from twin.alerts.texts import Facts, runbook_of
 from twin.conditions import Condition, Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.estate.attributes import settings_of
@@ -32,7 +32,7 @@ from twin.units import as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock, Measured
-from twin.events.measured import has_levels, without_nulls
+from twin.events.fields import has_levels, without_nulls
 
 DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts.md, "Conditions")
 

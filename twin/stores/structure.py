@@ -11,27 +11,45 @@ import numpy as np
 from msgspec.structs import asdict
 from typing_extensions import override
 
-from kernels import clock, layout, meter_rows, offload, pools, scm, smds, watch
+from kernels import clock, layout, meter_rows, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
-from twin.alerts.resource_view import ResourceView
-from twin.capacity.statements import display_structure, display_structure_status
-from twin.capacity.structures import Allocation, Usage, allocate, room_to_grow
+from twin.alerts.findings import ResourceView
+from twin.capacity import Allocation, Usage, allocate, display_structure, display_structure_status, room_to_grow
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import SMDS_MAX_SIZE, Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, put_elements, structure_model
 from twin.records import Baseline, ElementDemand, StateRecord, Step, StructureState
-from twin.stores import alerting, alteration, measurement
+from twin.stores import alerting, changes, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.estimate import MANY, USUAL_LENGTH, Holding, mean_length
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
-from twin.stores.resources import DATA_SET, STRUCTURE, conditions_of, read_usage
-from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_params, scm_state
-from twin.stores.state_record import KnownBy, all_of, any_of, data_set_state, demand_rates
-from twin.stores.structure_view import LAST_WATCHED_PCT, pools_pct, structure_resource
+from twin.stores.resources import (
+    DATA_SET,
+    STRUCTURE,
+    KnownBy,
+    all_of,
+    any_of,
+    conditions_of,
+    data_set_state,
+    demand_rates,
+    read_usage,
+)
+from twin.stores.structure_view import (
+    LAST_WATCHED_PCT,
+    Counters,
+    check_pace,
+    count_waits,
+    enrol,
+    measure_pace,
+    pools_pct,
+    scm_params,
+    scm_state,
+    structure_resource,
+)
 
 _Total = Literal["ents_max", "elems_max", "size"]
 _TOTALS: tuple[_Total, ...] = ("ents_max", "elems_max", "size")
@@ -103,21 +121,21 @@ class StructureTwin(MessageStore):
         self._counted = state.counted
         self.auto_alters = state.auto_alters
         self.totals, self.above_since, self.is_unaltered = state.totals, state.above_since, state.is_unaltered
-        self.config = alteration.with_attributes(self.config, attributes)
+        self.config = changes.with_attributes(self.config, attributes)
         described = self._described
-        config, self.policy_pending = alteration.adopt(
+        config, self.policy_pending = changes.adopt(
             self.config, self._usage(), header_described, described, state.policy_pending
         )
-        self._assign(alteration.Altered(config, self.allocation))
+        self._assign(changes.Altered(config, self.allocation))
         for row, qmgr in enumerate(self.qmgrs):
             is_described = qmgr in described["smds"]
             if is_described and header_described["smds"].get(qmgr) != described["smds"][qmgr]:
-                alteration.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
+                changes.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
 
     @override
     def set_params(self) -> None:
         params = self.tables.store.params[0]
-        fields = alteration.structure_params(self.config, self.allocation)
+        fields = changes.structure_params(self.config, self.allocation)
         fields |= {name: total for name, total in self.totals.items() if name in fields}
         fields["alters"] = self.alters_by_itself
         fields["ds_expand"] = self.config.ds_expand and not self._is_set_measured
@@ -146,7 +164,7 @@ class StructureTwin(MessageStore):
         datasets = np.zeros(len(self.qmgrs), layout.DATASET)
         datasets[: old.size] = old
         for row in range(old.size, datasets.size):
-            alteration.describe_dataset(datasets[row], self.config, self.qmgrs[row])
+            changes.describe_dataset(datasets[row], self.config, self.qmgrs[row])
         self.tables.set_datasets(datasets)
 
     @override
@@ -154,9 +172,9 @@ class StructureTwin(MessageStore):
         if op == layout.ALTER and "size" in content and not self.alterable:
             return self._refuse_alters(int(self.tables.store.scalars[0]["clock"]))
         if op == layout.ALTER:
-            altered = alteration.alter(self.config, self.allocation, self._usage(), content)
+            altered = changes.alter(self.config, self.allocation, self._usage(), content)
         else:
-            altered = alteration.rebuild(self.config, self._usage(), content, self.policy_pending)
+            altered = changes.rebuild(self.config, self._usage(), content, self.policy_pending)
         if altered is None:
             self.tables.store.scalars["refused_alters"] += 1
             return []
@@ -185,14 +203,14 @@ class StructureTwin(MessageStore):
         used = read_usage(store)["used"]
         return Usage(int(used[meter_rows.ENTRIES]), int(used[meter_rows.SPACE]), bool(store.datasets["messages"].any()))
 
-    def _assign(self, altered: alteration.Altered) -> None:
+    def _assign(self, altered: changes.Altered) -> None:
         """Take over changed attributes; the data sets are counted in blocks of the new DSBLOCK."""
         is_reblocked = altered.config.ds_block != self.config.ds_block
         self.config, self.allocation = altered.config, altered.allocation
         datasets = self.tables.store.datasets
         if is_reblocked:
             for row, qmgr in enumerate(self.qmgrs):
-                alteration.reblock_dataset(datasets[row], self.config, qmgr)
+                changes.reblock_dataset(datasets[row], self.config, qmgr)
         if altered.may_expand:
             datasets["status"] = layout.NORMAL
 
@@ -241,11 +259,11 @@ class StructureTwin(MessageStore):
         if not self.alters_by_itself:
             return False
         usage = self._usage()
-        if not alteration.is_at_threshold(self.config, self.allocation, usage):
+        if not changes.is_at_threshold(self.config, self.allocation, usage):
             return False
         if not self.alterable:
             return self.episodes.get(Condition.NOT_ALTERABLE, SCM) is None
-        return alteration.next_allocation(self.config, self.allocation, usage) != self.allocation
+        return changes.next_allocation(self.config, self.allocation, usage) != self.allocation
 
     def _sample(self, count: int, now: int) -> list[Alert]:
         """Alter the structure where it is at its FULLTHRESHOLD; return the alert where it cannot be. All samples since
@@ -253,11 +271,11 @@ class StructureTwin(MessageStore):
         """
         usage = self._usage()
         self._arm_thresholds()
-        if not alteration.is_at_threshold(self.config, self.allocation, usage):
+        if not changes.is_at_threshold(self.config, self.allocation, usage):
             return []
         if not self.alterable:
             return self._refuse_alters(now, count)
-        altered = alteration.next_allocation(self.config, self.allocation, usage)
+        altered = changes.next_allocation(self.config, self.allocation, usage)
         self.auto_alters += altered != self.allocation
         self.allocation = altered
         self.set_params()
@@ -281,7 +299,7 @@ class StructureTwin(MessageStore):
             return False
         is_measured = self.drift.share_of(resource, self.clock) is not None
         is_on = self.alters_by_itself and self.alterable and not self.is_believed and not is_measured
-        return is_on and alteration.can_relieve(self.config, self.allocation, self._usage())
+        return is_on and changes.can_relieve(self.config, self.allocation, self._usage())
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
         """Count alters of size or ratio that the data in SCM forbids; return the alert, where it is not open."""
@@ -299,7 +317,7 @@ class StructureTwin(MessageStore):
             scm.advance(self.tables.store, now * scm.NANOSECONDS)
         if self._awaits_mix:
             self._take_mix()
-        samples = alteration.count_samples(before, tick)
+        samples = changes.count_samples(before, tick)
         if samples > 0 and self.alters_by_itself:
             alerts += self._sample(samples, now)
         if enrolled:
@@ -328,7 +346,7 @@ class StructureTwin(MessageStore):
         if is_new:
             self.above_since, self.is_unaltered = None, False
         self._note_level(measured)
-        assumed = alteration.assumed_sets(self.config, self.qmgrs)
+        assumed = changes.assumed_sets(self.config, self.qmgrs)
         measurement.take_data_set_sizes(self.tables.store, self.config.ds_block, self.qmgrs, measured, assumed)
         self.set_params()
         self._arm_thresholds()
@@ -363,7 +381,7 @@ class StructureTwin(MessageStore):
         if self.above_since is None:
             levels = self.monitor.memory.levels
             self.above_since = min(levels.crossed_at(str(name), line, now, shares[name]) for name in above)
-        self.is_unaltered = self.is_unaltered or now - self.above_since >= alteration.SEEN_AFTER_US
+        self.is_unaltered = self.is_unaltered or now - self.above_since >= changes.SEEN_AFTER_US
 
     @override
     def holding(self, measured: Measured) -> Holding | None:
@@ -536,14 +554,14 @@ class StructureTwin(MessageStore):
         """Queue managers whose data set was neither described nor measured: it counts as large as MQ allows."""
         datasets, largest = self.tables.store.datasets, SMDS_MAX_SIZE // self.config.ds_block
         qmgrs = self.qmgrs
-        assumed = alteration.assumed_sets(self.config, qmgrs)
+        assumed = changes.assumed_sets(self.config, qmgrs)
         return {qmgrs[row] for row in range(datasets.size) if datasets[row]["limit"] >= largest} & assumed
 
     @property
     def _is_set_measured(self) -> bool:
         """True if no data set is described, and one was measured: what is measured says what there is."""
         qmgrs = self.qmgrs
-        assumed = alteration.assumed_sets(self.config, qmgrs)
+        assumed = changes.assumed_sets(self.config, qmgrs)
         return len(assumed) == len(qmgrs) and len(self._sizes_assumed) < len(assumed)
 
     @override
@@ -574,7 +592,7 @@ class StructureTwin(MessageStore):
             auto_alters=self.auto_alters if self.config.allow_auto_alter else None,
             offloaded_messages=int(scalars["offloaded_messages"]),
             offloaded_bytes=int(scalars["offloaded_bytes"]),
-            offload_rule=int(offload.highest_rule(store)),
+            offload_rule=int(pools.highest_rule(store)),
             demand=ElementDemand(puts_per_s=puts_per_s, elements_per_s=elements_per_s),
             smds={
                 qmgr: data_set_state(store.datasets[row], usage[DATA_SET.row + row]) for row, qmgr in enumerate(qmgrs)

@@ -18,9 +18,9 @@ from typing_extensions import override
 from kernels.clock import SECOND, TICK
 from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
-from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
-from twin.alerts.runbook import Facts
-from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
+from twin.alerts.findings import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
+from twin.alerts.texts import Facts
+from twin.capacity import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import UniformCluster
 from twin.events import Measured

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, meters, pools, queue_file, storage, ticks
+from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, messages, meters, pools, queue_file, storage, watch
 from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
 from kernels.meter_rows import STOCK_SHIFT
 from twin.conditions import SCM, Condition, Pool, Resource
@@ -171,12 +171,12 @@ def _run(estate: Estate, name: str) -> None:
     pages = list(twin.dirty_pages())
     again = open_message_store(estate, name, MemoryArrays(), twin.header(), pages)
     again.tables.reserve("messages", 10_000)
-    expiry.scan(again.tables.store, int(expiry.next_expiry(again.tables.store, 0)))
-    expiry.count_expired(again.tables.store)
+    messages.scan_expired(again.tables.store, int(messages.next_expiry(again.tables.store, 0)))
+    messages.count_expired(again.tables.store)
     pools.base_left(again.tables.store, 0)
     pools.elements_of(1)
     meters.class_of(1)
     layout.touch(again.tables.store.stocks_dirty, 0, STOCK_SHIFT)
     queue_file.needed_at_checkpoint(again.tables.store)
     queue_file.pass_time(again.tables.store, 0, 1)
-    ticks.turn_back(again.tables.store, int(events["time"][0]), 1)
+    watch.turn_back(again.tables.store, int(events["time"][0]), 1)

@@ -28,8 +28,7 @@ from twin.errors import UsageError
 from twin.estate import Estate, Route, as_estate
 from twin.estate.errors import known_hint, listed
 from twin.events import Decoder, EventError
-from twin.events.fields import FIELD
-from twin.events.measured import MEASURED
+from twin.events.fields import FIELD, MEASURED
 from twin.playback.replays import Player
 from twin.records import StateRecord, StatesByKind
 from twin.stores.open import Twin, open_store

@@ -12,14 +12,13 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from deploy.commands.console import check_desk
+from deploy.commands.console import SourceOptions, check_desk
 from deploy.console.acts import ActDesk, ActView
 from deploy.console.answers import Answers
 from deploy.console.app import ConsoleState, new_app
 from deploy.console.identity import Proxy, Roles
 from deploy.console.model import ConsoleModel
 from deploy.console.server import Listen
-from deploy.options.console import SourceOptions
 from tests.support.asked_acts import ACTIONS, ID, MemoryLog, actions
 from tests.support.console_feed import TOPICS, FixedAnswers
 from tests.support.filling import STORE, Filling

@@ -16,13 +16,13 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from deploy.cli import main
+from deploy.commands.console import SitesOptions
 from deploy.console import app as module
 from deploy.console.app import ConsoleState, new_app, stream
 from deploy.console.identity import DOORS, Proxy, Role, needed_role
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen, Site
 from deploy.console.sites import MAX_LINES, SitesModel
-from deploy.options.console import SitesOptions
 from tests.deploy.console.test_browser import SIZES, _fits, _take_picture, opened
 from tests.deploy.console.test_identity import CLOSED, HOSTS, PROXY, ROLES, headers
 from tests.support.chromium import CHROMIUM

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.hashing import xxh64_column
+from kernels.index import xxh64_column
 
 QUIET = 0.85  # of the fastest of a run: below it, figures of that part are marked
 _REPEATS = 7

@@ -9,8 +9,7 @@ import re
 
 import psutil
 
-from deploy.java.jars import KAFKA_BROKER, ensure_jars
-from deploy.java.runtime import find_java
+from deploy.java.jars import KAFKA_BROKER, ensure_jars, find_java
 
 _PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "confluent-kafka")
 _GIB = 1 << 30

@@ -17,8 +17,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from deploy.java.broker import Broker
-from deploy.java.class_archives import find_spark_java
-from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars, find_spark_java
 from streams.kafka.admin import prepare_topics
 from streams.kafka.publish import PublishResult, Record, Sender, publish
 from streams.kafka.topics import Topics

@@ -26,20 +26,16 @@ from kernels import (
     chains,
     clock,
     event_loop,
-    held,
     ids,
     layout,
     messages,
     meters,
-    offload,
-    order,
     page_set,
     pools,
     queue_file,
     scm,
     smds,
-    structure,
-    units,
+    storage,
     watch,
 )
 from tests.tools.bench import site
@@ -80,7 +76,7 @@ def _none(*_: Any) -> int:
 
 
 def _in_structure(_: layout.Store, length: int) -> tuple[int, int]:
-    return offload.IN_STRUCTURE, pools.elements_of(length)
+    return pools.IN_STRUCTURE, pools.elements_of(length)
 
 
 def _next_message(store: layout.Store, queue: int, _: np.uint64) -> int:
@@ -107,11 +103,11 @@ class Rule:
     traffics: tuple[str, ...] = (PLAIN, MIXED)
 
 
-_STORAGE: _Replaced = {structure.charge: _no, page_set.charge: _no, queue_file.charge: _no}
-_STORAGE |= dict.fromkeys((structure.refund, page_set.refund, queue_file.refund), _nothing)
+_STORAGE: _Replaced = {storage.charge_structure: _no, page_set.charge: _no, queue_file.charge: _no}
+_STORAGE |= dict.fromkeys((storage.refund_structure, page_set.refund, queue_file.refund), _nothing)
 _PLACEMENT: _Replaced = {
-    offload.placement: _in_structure,
-    offload.can_be_put: _yes,
+    pools.placement: _in_structure,
+    pools.can_be_put: _yes,
     pools.has_room: _yes,
     messages.is_kept: _yes,
 }
@@ -124,15 +120,21 @@ _SINGLE = (
         {ids.find: _next_message, ids.enter: _nothing, ids.leave: _nothing},
     ),
     Rule("chains by priority and age", {chains.insert: _nothing, chains.remove: _nothing}),
-    Rule("held gets", {held.match: _none}),
-    Rule("units of work", {units.find: _none, units.find_or_open: _none}),
+    Rule("held gets", {ids.match_held_get: _none}),
+    Rule("units of work", {ids.find_unit: _none, ids.find_or_open_unit: _none}),
     Rule("offload rules, room in the structure", _PLACEMENT),
     Rule("storage taken and given back", _STORAGE, (PLAIN, MIXED, _PAGE_SET, _FILE)),
     Rule("pages and blocks of SMDS", {smds.make_room: _yes, smds.place: _nothing, smds.release: _nothing}, (_SMDS,)),
     Rule("log of a queue file", {queue_file.log_operation: _nothing}, (_FILE,)),
     Rule(
         "order by age for SCM, its mover",
-        {order.append: _nothing, scm.advance: _nothing, scm.is_due: _no, scm.on_get: _nothing, scm.drop: _nothing},
+        {
+            scm.append_to_order: _nothing,
+            scm.advance: _nothing,
+            scm.is_due: _no,
+            scm.on_get: _nothing,
+            scm.drop: _nothing,
+        },
         (_SCM,),
     ),
     Rule("meters of flows", dict.fromkeys((meters.count_put, meters.count_removal, meters.count_get), _nothing)),

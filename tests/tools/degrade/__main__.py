@@ -26,7 +26,7 @@ from tests.tools.score.table import percent, span
 from tests.tools.score.truth import fillings
 from twin.estate import load_estate
 from twin.playback.pages import Alarm, merge
-from twin.playback.series import Series
+from twin.playback.timeline import Series
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "feeds.md"

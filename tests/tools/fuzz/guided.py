@@ -32,7 +32,7 @@ with ATHERIS.instrument_imports(include=["twin", "streams"]) if ATHERIS else nul
     from tests.twin.events.samples import PUT, assert_same, exactly
     from twin.errors import CutRecordingWarning, UsageError
     from twin.estate import EstateError, load_estate
-    from twin.estate.past_rises import read_history
+    from twin.estate.planned import read_history
     from twin.events import Decoder
     from twin.events.convert import arrow_value, to_table
     from twin.events.rules import Rules

@@ -23,7 +23,7 @@ from deploy.bridge import SentIncidents
 from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line
-from streams.kafka.latest import Latest
+from streams.kafka.topic_reader import Latest
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from tests.support.alert_entries import alert
 from tests.support.surfaces import filling

@@ -31,7 +31,7 @@ from twin.playback.pages import (
     straight_line,
 )
 from twin.playback.samples import STEP
-from twin.playback.series import Series
+from twin.playback.timeline import Series
 from twin.state.arrays import Array
 
 MINUTE, HOUR = 60.0, 3600.0  # seconds

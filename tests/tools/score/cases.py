@@ -21,8 +21,7 @@ from tests.tools.score.case_estate import LARGEST, SMALLEST, Drawing, draw_estat
 from tests.tools.score.scenarios import HELD_OUT, STEADY, STORIES, WANTS
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.simulation.run import play
-from twin.simulation.scenario import HOUR, Range, Scenario, StoreScenario, parameters
+from twin.simulation.scenario import HOUR, Range, Scenario, StoreScenario, parameters, play
 
 Split = Literal["tuning", "test"]
 Class = Literal["steady", "hard"]

@@ -32,9 +32,8 @@ from kernels.clock import SECOND
 from tests.tools.score.series import Predictions
 from tests.tools.score.truth import Filling
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.fillings import MINUTE
-from twin.playback.pages import Alarm
-from twin.playback.series import Series
+from twin.playback.pages import MINUTE, Alarm
+from twin.playback.timeline import Series
 from twin.state.arrays import Array
 
 EVERY = 5 * MINUTE  # between the times at which probabilities are compared

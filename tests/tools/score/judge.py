@@ -16,21 +16,22 @@ from kernels.clock import SECOND
 from tests.tools.score.chances import ChanceCounts, chances_of, count_chances
 from tests.tools.score.series import Predictions
 from tests.tools.score.truth import Filling
-from twin.playback.fillings import MINUTE, onset
-from twin.playback.fillings import Filling as PlainFilling
 from twin.playback.pages import (
     CALM_FOR,
     EARLY,
+    MINUTE,
     Alarm,
     Verdict,
     is_heard,
     is_undecided,
     is_withdrawn,
     lead_of,
+    onset,
     owner_of,
     page_verdicts,
 )
-from twin.playback.series import Series
+from twin.playback.pages import Filling as PlainFilling
+from twin.playback.timeline import Series
 
 AHEAD = (60, 30, 15, 5)  # minutes before the first 2192
 POINTS = range(5, 65, 5)  # minutes before the first 2192 at which intervals are compared with it

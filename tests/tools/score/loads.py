@@ -26,9 +26,9 @@ from tests.tools.score.recordings import Recorded, hash_of, read_note, write_cas
 from twin.errors import UsageError
 from twin.estate import Structure
 from twin.simulation.arrivals import Curve, Flow, constant, steps
-from twin.simulation.measuring import Measuring
 from twin.simulation.scenario import HOUR, START, StoreScenario
 from twin.simulation.site import ALL_KINDS, Site
+from twin.simulation.system import Measuring
 from twin.state.arrays import Array
 
 REAL = "real"  # class of the cases

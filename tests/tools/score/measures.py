@@ -15,8 +15,8 @@ from kernels.clock import SECOND
 from tests.tools.score.chances import add_counts, interval_score
 from tests.tools.score.judge import AHEAD, Cause, JudgedStore, Point, StorePages, WarnedFilling
 from tests.tools.score.skill import BrierScore, Reliability, bounds_of, brier_scores, crps, reliability, values_of
-from twin.playback.bootstrap import Bounds, Figure, Resamples
 from twin.playback.pages import HORIZON
+from twin.reporting.tuning import Bounds, Figure, Resamples
 
 ENOUGH_LEAD = 900.0  # seconds
 MONTH_DAYS = 30.0

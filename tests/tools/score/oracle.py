@@ -25,7 +25,7 @@ from twin.estate import MessageStoreConfig
 from twin.forecast import rule
 from twin.playback.pages import Alarm, from_condition
 from twin.playback.samples import STEP
-from twin.playback.series import Series
+from twin.playback.timeline import Series
 from twin.simulation.arrivals import Array, Flow
 from twin.simulation.scenario import HOUR, Scenario, StoreScenario
 from twin.simulation.site import Site

@@ -29,8 +29,8 @@ from tests.tools.score.work import (
     share_of_lead,
     with_oracle,
 )
-from twin.playback.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from twin.playback.pages import TWIN
+from twin.reporting.tuning import LEAST_RECORDINGS, RESAMPLES
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p50", "enough lead")
 _BY_SET = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50", "enough lead", "error 30 min before")

@@ -29,9 +29,9 @@ from tests.tools.score.work import LOAD_SETS, OfCase, classes, cores, score_all,
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
-from twin.playback.bootstrap import RESAMPLES
 from twin.playback.pages import CALM_FOR, TWIN
 from twin.records import Change, Incidents, read_alert_record
+from twin.reporting.tuning import RESAMPLES
 from twin.units import as_count
 
 ROOT = Path(__file__).resolve().parents[3]

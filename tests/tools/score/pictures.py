@@ -17,8 +17,8 @@ from tests.tools.score.skill import Value
 from tests.tools.score.targets import VALUED_S, sets_of_targets
 from tests.tools.score.work import CaseScore, Loads, classes, leads_beside_oracle, measured, values
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.bootstrap import Bounds
 from twin.playback.pictures import GREY, INK, OLIVE, PLUM, STYLE, save
+from twin.reporting.tuning import Bounds
 
 _SHORTEST, _LONGEST = 0.5, 300.0  # minutes that are drawn of a lead
 _TICKS = (0.5, 2, 5, 15, 30, 60, 120, 240)

@@ -20,8 +20,8 @@ from tests.tools.score.table import (
 from tests.tools.score.targets import VALUED_S, sets_of_targets
 from tests.tools.score.work import CaseScore, Loads, line_skills, measured, sets_of, values
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.bootstrap import Bounds
 from twin.playback.pages import TWIN
+from twin.reporting.tuning import Bounds
 
 
 def by_horizon(scores: Sequence[CaseScore], loads: Loads) -> str:

@@ -1,6 +1,6 @@
 """Cases about who reads: getters that stop, return, hang, are slow or late, and queues that nobody reads.
 
-Each case is one simulated recording with events, levels and facts (`twin.simulation.measuring`), from which the four
+Each case is one simulated recording with events, levels and facts (`twin.simulation.system`), from which the four
 recordings are made that are compared: a store known by events or by levels only, without and with the facts of who
 reads. So a pair has the same events. Loads and readers are ours, those of `tests.tools.score.loads` in the cases of
 real loads.

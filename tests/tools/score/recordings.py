@@ -16,9 +16,8 @@ from tests.tools.score import case_estate, cases, scenarios
 from tests.tools.score.cases import Split, draw_case
 from twin.estate import load_estate
 from twin.recordings.files import RecordingWriter
-from twin.simulation.measuring import Measuring
-from twin.simulation.run import play
-from twin.simulation.scenario import StoreScenario
+from twin.simulation.scenario import StoreScenario, play
+from twin.simulation.system import Measuring
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "build" / "score" / "recordings"
 _HASH_BYTES = 6

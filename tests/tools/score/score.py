@@ -11,7 +11,7 @@ from tests.tools.score.judge import JudgedStore, StorePages, judge, judge_pages
 from tests.tools.score.series import PlayedRecording, Predictions
 from tests.tools.score.truth import Filling, fillings
 from twin.playback.pages import Alarm, from_incidents
-from twin.playback.series import Series
+from twin.playback.timeline import Series
 from twin.records import AlertRecord, read_alert_record
 
 TWIN = "twin"  # its pages

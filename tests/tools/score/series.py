@@ -14,7 +14,7 @@ from kernels.clock import SECOND
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, as_estate
 from twin.forecast.outlook import Forecast
-from twin.playback import series as plain
+from twin.playback import timeline as plain
 from twin.playback.samples import STEP, Applied, Observer
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
@@ -123,7 +123,7 @@ def play(path: str | Path, estate: Estate | str | Path) -> PlayedRecording:
     """
     estate = as_estate(estate)
     seen = _Queues(estate)
-    played = plain.play(path, estate, seen)
+    played = plain.play_series(path, estate, seen)
     return PlayedRecording(
         series={name: _with_queues(own, seen.names[name], seen.holdings[name]) for name, own in played.series.items()},
         alerts=played.alerts,

@@ -20,7 +20,7 @@ from tests.tools.score.chances import (
 )
 from tests.tools.score.judge import JudgedStore
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.bootstrap import Bounds, Figure, Resamples, figure, share
+from twin.reporting.tuning import Bounds, Figure, Resamples, figure, share
 from twin.state.arrays import Array
 
 

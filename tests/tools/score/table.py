@@ -12,7 +12,7 @@ from rich.table import Table
 from tests.tools.score.judge import AHEAD
 from tests.tools.score.measures import Measures, PageCounts
 from tests.tools.score.score import TWIN
-from twin.playback.bootstrap import Bounds
+from twin.reporting.tuning import Bounds
 from twin.units import as_span
 
 NOTHING = "-"

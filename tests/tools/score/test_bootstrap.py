@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.support.profile import examples
-from twin.playback.bootstrap import LEAST_RECORDINGS, RESAMPLES, Resamples, figure
+from twin.reporting.tuning import LEAST_RECORDINGS, RESAMPLES, Resamples, figure
 
 COUNT = 40
 VALUES = st.lists(st.lists(st.floats(0, 100), max_size=4), min_size=LEAST_RECORDINGS, max_size=COUNT)

@@ -29,7 +29,7 @@ from tests.tools.score.samples import filling, predict, series
 from tests.tools.score.series import Predictions
 from tests.tools.score.skill import brier_scores, crps, reliability, skill_against, values_against
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.bootstrap import Resamples
+from twin.reporting.tuning import Resamples
 
 SERIES = series(line(600, (0, 0), (600, 0)))
 FILLING = filling(100, 200, 210)

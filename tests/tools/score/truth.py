@@ -1,4 +1,4 @@
-"""Truth: the fillings of a store that ended in 2192 (`twin.playback.fillings`), with the queues that grew in them."""
+"""Truth: the fillings of a store that ended in 2192 (`twin.playback.pages`), with the queues that grew in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from tests.tools.score.series import QueueSeries
-from twin.playback import fillings as plain
+from twin.playback import pages as plain
 
 _COUNTED = {"entries": 0, "elements": 1, "scm": 1}  # column of `QueueSeries.holdings`; pages for any other resource
 

@@ -14,7 +14,7 @@ from tests.tools.score.cases import Case
 from tests.tools.score.oracle import event_numbers, rated
 from tests.tools.score.recordings import hash_of
 from twin.estate import Estate
-from twin.estate.past_rises import history_text, read_history
+from twin.estate.planned import history_text, read_history
 from twin.playback.replays import learn
 from twin.simulation import simulate
 

@@ -34,8 +34,8 @@ from tests.tools.score.warm import warmed
 from twin.estate import load_estate
 from twin.forecast import monitor
 from twin.forecast.outlook import Outlook
-from twin.playback.bootstrap import RESAMPLES, Figure, Resamples
 from twin.playback.pages import EARLY, TWIN
+from twin.reporting.tuning import RESAMPLES, Figure, Resamples
 from twin.stores.warm_up import warm
 
 LINE = "static 80 %"  # than which no page may be later, where it is right

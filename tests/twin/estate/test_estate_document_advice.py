@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernels.scm import PRESTAGE_ABOVE
 from tests.support.runbooks import pool_actions
 from tests.twin.estate.test_estate_advice import TOML, warnings
-from twin.capacity.structures import with_all_offloaded_above
+from twin.capacity import with_all_offloaded_above
 from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import Estate, Structure, load_estate
 from twin.estate.model import PRESTAGES_ABOVE_PCT
@@ -185,4 +185,4 @@ def test_no_other_place_prints_offload_values() -> None:
     root = Path(__file__).resolve().parents[3]
     files = [file for room in ("twin", "deploy", "streams") for file in (root / room).rglob("*.py")]
     writers = {file.name for file in files if "SZ({" in file.read_text(encoding="utf-8")}
-    assert writers <= {"statements.py", "advice.py"}, "the last is a warning"
+    assert writers <= {"capacity.py", "advice.py"}, "the last is a warning"

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from twin.alerts import runbook
+from twin.alerts import texts
 from twin.estate import PageSet, QueueFile, Structure
-from twin.estate.checks import integer
-from twin.estate.rows import Config, Form, attribute, described, whole
+from twin.estate.rows import Config, Form, attribute, described, integer, whole
 from twin.estate.runbook import read_runbook
 
 
@@ -50,6 +49,6 @@ def test_what_is_written_in_a_statement_is_read_again(config: type[Config]) -> N
 
 
 def test_what_people_change_is_an_action_of_the_runbook() -> None:
-    known = {row.id for row in read_runbook(Path(runbook.__file__).with_name("runbook.toml"))}
+    known = {row.id for row in read_runbook(Path(texts.__file__).with_name("runbook.toml"))}
     used = {row.action for config in (Structure, PageSet, QueueFile) for row in config.rows.values() if row.action}
     assert used <= known

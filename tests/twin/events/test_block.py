@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis.extra import numpy as st_numpy
 
 from kernels import EVENT
+from kernels.buffers import split_lines
 from kernels.json_scan import rfc3339_column, scan_json
-from kernels.line_split import split_lines
 from tests.naive import packing
 from tests.twin.events.samples import GET, PUT, text
 from twin.estate import Estate

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twin.events import EventError, Reason
-from twin.events.measured import check_measured
+from twin.events.fields import check_measured
 
 _BLOCKS = 2**31  # of 8 KB: 16 TB, the largest data set
 

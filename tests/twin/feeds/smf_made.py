@@ -6,8 +6,7 @@ import struct
 from collections.abc import Sequence
 from itertools import pairwise
 
-from twin.feeds.smf74 import FACILITY, PRODUCT, REQUESTS, STORAGE, STRUCTURE_SCM, TRIPLETS
-from twin.feeds.smf_layout import QESD, QQST, Section
+from twin.feeds.smf_layout import FACILITY, PRODUCT, QESD, QQST, REQUESTS, STORAGE, STRUCTURE_SCM, TRIPLETS, Section
 
 END = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z, microseconds since 1970
 MINUTE = 60_000_000

@@ -10,7 +10,7 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import RMF_PRINT, STATUS_PAIRS, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, record, section
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, answer, odp, report, structure
-from twin.events.measured import contradiction
+from twin.events.fields import contradiction
 from twin.feeds import FORMATS, Page
 from twin.feeds.smf_layout import QIS1
 

@@ -1,4 +1,4 @@
-"""Sampled spans scaled by earlier statistics: `twin.feeds.coverage`."""
+"""Sampled spans scaled by earlier statistics: `twin.feeds.intervals`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.estates import small_estate
 from twin.estate import load_estate
-from twin.feeds.coverage import MIN_SPANS, LiveCoverage
+from twin.feeds.intervals import MIN_SPANS, LiveCoverage
 
 NOON = 1_795_176_000_000_000
 QUARTER = 900_000_000  # microseconds

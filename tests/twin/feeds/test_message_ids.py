@@ -1,4 +1,4 @@
-"""One message id in each form that a source gives it: `twin.feeds.names`."""
+"""One message id in each form that a source gives it: `twin.feeds.measurements`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import activity, json_text, put
 from tests.twin.feeds.test_otlp import as_json, span
 from twin.feeds import Page
-from twin.feeds.names import message_id
+from twin.feeds.measurements import message_id
 
 
 def as_text(raw: bytes) -> str:

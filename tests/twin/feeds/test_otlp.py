@@ -13,9 +13,9 @@ from tests.cases import FEEDS, estate_of
 from tests.twin.feeds.read import read as read_pages
 from tests.twin.feeds.read import take
 from twin.estate import load_estate
-from twin.feeds.coverage import SpanCoverage
 from twin.feeds.importing import import_files
 from twin.feeds.intake import Intake
+from twin.feeds.intervals import SpanCoverage
 from twin.feeds.otlp import OtlpFeed
 from twin.feeds.protocol import FeedOptions, Page
 from twin.feeds.spans import OTLP_JSON, OTLP_PROTO, UnreadableSpansError, read_spans

@@ -103,7 +103,7 @@ class TestAmqsevt:
         assert (len(events), dict(intake.counts)) == (3, {})
 
     def test_streams_with_an_object_that_does_not_end_are_bounded(self, estate, monkeypatch):
-        monkeypatch.setattr("twin.feeds.streams._MAX_STREAMS", 4)
+        monkeypatch.setattr("twin.feeds.protocol._MAX_STREAMS", 4)
         values = [(f"t/0/{number}", b'{"eventSource": {') for number in range(6)]
         _, intake, feed = pieces("amqsevt", values, estate=estate, is_end=False)
         assert intake.counts == {"truncated": 2}
@@ -111,7 +111,7 @@ class TestAmqsevt:
 
     def test_bytes_that_wait_are_bounded(self, estate, monkeypatch):
         monkeypatch.setattr("twin.feeds.json_pages.MAX_OBJECT_BYTES", 5_000)
-        monkeypatch.setattr("twin.feeds.streams._MAX_BYTES", 12_000)
+        monkeypatch.setattr("twin.feeds.protocol._MAX_BYTES", 12_000)
         piece = b'"a": "' + b"x" * 1000 + b'",\n'
         endless = [b'{"eventSource": {'] + [piece] * 20 + json_text(QUEUE_FULL).splitlines()
         events, intake, _ = pieces("amqsevt", endless, estate=estate)
@@ -217,7 +217,7 @@ class TestSmf:
         assert (sum(counts(events)), intake.counts) == (7, {})
 
     def test_segments_that_wait_are_bounded(self, estate, monkeypatch):
-        monkeypatch.setattr("twin.feeds.streams._MAX_STREAMS", 3)
+        monkeypatch.setattr("twin.feeds.protocol._MAX_STREAMS", 3)
         first = records_of(segmented(smf(0), 200))[0]
         _, intake, feed = pieces("smf", [(f"t/0/{key}", first) for key in range(5)], estate=estate, is_end=False)
         assert (intake.counts, len(feed.begun_in)) == ({"segments": 2}, 3)

@@ -16,8 +16,8 @@ from twin.playback.replays import replay
 from twin.recordings.files import RecordingWriter
 from twin.simulation import Measuring, RealSystem, make_scenario
 from twin.simulation.arrivals import Flow, Traffic, between, constant, demands
-from twin.simulation.measuring import MeasuredSystem
-from twin.simulation.run import play
+from twin.simulation.scenario import play
+from twin.simulation.system import MeasuredSystem
 
 START = 1_795_132_800_000_000
 QUIET = Traffic(noise=0.0, unit_share=0.0)

@@ -12,7 +12,7 @@ from twin.errors import UsageError
 from twin.estate import Estate, UniformCluster, load_estate
 from twin.playback.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate
-from twin.simulation.stories.other_kinds import UniformClusterRamp, table
+from twin.simulation.stories.mechanisms import UniformClusterRamp, table
 
 pytestmark = pytest.mark.nightly
 

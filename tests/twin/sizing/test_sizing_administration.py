@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twin.errors import UsageError
-from twin.estate.administration import MAX_QMGRS, PUBLISHED, published_for
+from twin.estate.advice import MAX_QMGRS, PUBLISHED, published_for
 from twin.sizing import plan_administration
 from twin.units import KIB, MIB
 

@@ -15,7 +15,7 @@ from tests.support.twin_driver import TwinDriver
 from twin.errors import UsageError
 from twin.estate.model import FIXED_AUGMENTED
 from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure
-from twin.sizing.scm import scm_bytes
+from twin.sizing.structure import scm_bytes
 
 # --- shared message data sets ----------------------------------------------------------------------------------------
 

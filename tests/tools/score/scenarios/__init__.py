@@ -21,7 +21,7 @@ from tests.tools.score.scenarios.turning import (
 )
 from tests.tools.score.scenarios.undone import LongUnitOfWork, TwoStores
 from twin.simulation.scenario import SCENARIOS, StoreScenario
-from twin.simulation.stories import filling, mechanisms, other_kinds
+from twin.simulation.stories import filling, mechanisms
 
 Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion", "scm", "scm-over-committed"]
 
@@ -38,7 +38,7 @@ _KINDS: tuple[type[StoreScenario], ...] = (
     *_registered_in(mechanisms),
     NightlyBatch,
     DayAndNight,
-    *_registered_in(other_kinds),
+    *_registered_in(mechanisms),
     Sawtooth,
     DriftingSawtooth,
     ClimbsThatTurn,
