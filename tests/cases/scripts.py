@@ -90,7 +90,7 @@ class Played:
         start = next(number for number, line in enumerate(events) if not line.startswith("#"))
         opened, arrow, facts = events[start].partition(" -> ")
         self._open(opened)
-        self.lines += [*events[:start], self._shown(opened, facts) if arrow else opened]
+        self.lines += [*events[:start], self._with_facts(opened, facts) if arrow else opened]
         notes = _notes(script.text)
         for number, line in enumerate(events[start + 1 :]):
             seen = len(self.twin.alerts)
@@ -118,14 +118,14 @@ class Played:
         event, arrow, facts = line.partition("  # ")[0].partition(" -> ")
         words = event.split()
         times = int(words.pop(0)) if words[0].isdigit() else 1
-        spans = [(int(found[1]), int(found[2])) for word in words if (found := _RANGE.search(word))]
+        spans = [(int(span[1]), int(span[2])) for word in words if (span := _RANGE.search(word))]
         for number in range(spans[0][1] - spans[0][0] + 1) if spans else range(times):
-            self._send(*(_RANGE.sub(lambda found, plus=number: str(int(found[1]) + plus), word) for word in words))
-        if self.oracle:
-            assert_same(self.twin.twin, self.oracle.oracle)
-        return self._shown(event, facts) + line[len(event) + len(arrow) + len(facts) :] if arrow else line
+            self._send(*(_RANGE.sub(lambda span, plus=number: str(int(span[1]) + plus), word) for word in words))
+            if self.oracle:
+                assert_same(self.twin.twin, self.oracle.oracle)
+        return self._with_facts(event, facts) + line[len(event) + len(arrow) + len(facts) :] if arrow else line
 
-    def _shown(self, event: str, facts: str) -> str:
+    def _with_facts(self, event: str, facts: str) -> str:
         """Return an event with its facts as they are now."""
         state = self.twin.state() | {"in_scm": self.twin.lengths_in_scm}
         if self.oracle and "in_scm=" in facts:
