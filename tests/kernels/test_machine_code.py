@@ -14,17 +14,17 @@ RARE = {
     "messages.fits": "more messages are stored that did not fit than are kept",
     "messages.remove_expired": "a get meets a message that has expired",
     "messages._give_to_held": "a get waits for the message",
-    "held.hold": "the message of a get has not arrived",
-    "held._match": "gets wait for messages",
-    "held.forget": "a unit with waiting gets is backed out",
+    "ids.hold_get": "the message of a get has not arrived",
+    "ids._match_held_get": "gets wait for messages",
+    "ids.forget_get": "a unit with waiting gets is backed out",
     "chains._insert_late": "a message is committed late, or returns",
     "chains._remove_late": "such a message is taken",
     "ids._leave_others": "several messages share an id",
-    "heap.without": "such messages",
-    "heap.without_top": "such messages",
-    "order._leave_heap": "a message that is late in the order of storage class memory",
-    "order._insert_late": "such a message",
-    "ticks.pass_quietly": "the clock moves over a tick",
+    "chains.without": "such messages",
+    "chains.without_top": "such messages",
+    "scm._leave_heap": "a message that is late in the order of storage class memory",
+    "scm._insert_late": "such a message",
+    "watch.pass_quietly": "the clock moves over a tick",
     "scm.on_accepted_put": "a structure has no room for a put that was accepted",
     "scm._run": "storage class memory has something to move",
     "watch.move": "storage class memory begins to move",
@@ -39,7 +39,7 @@ _MANY = 100  # arguments: only a store has more
 
 
 def _name(symbol: str) -> str:
-    """Return module and function of a mangled name: ``_ZN7kernels4heap7withoutB...`` is ``heap.without``."""
+    """Return module and function of a mangled name: ``_ZN7kernels6chains7withoutB...`` is ``chains.without``."""
     parts, rest = [], symbol.removeprefix("_ZN")
     while size := re.match(r"\d+", rest):
         start = size.end()

@@ -96,13 +96,16 @@ class Weeks(msgspec.Struct):
             return
         silent = min(slot - self.slot - 1, HOURS)
         shares = np.array([[self.low, self.high], *([[share, share]] * silent)])
-        self.lows = (self.lows + _packed(_UNIT * shares[:, 0]))[-HOURS * _I2.itemsize :]
-        self.highs = (self.highs + _packed(_UNIT * shares[:, 1]))[-HOURS * _I2.itemsize :]
+        units = np.minimum(np.rint(_UNIT * shares), _MAX_UNITS).astype(_I2)
+        self.lows = (self.lows + units[:, 0].tobytes())[-HOURS * _I2.itemsize :]
+        self.highs = (self.highs + units[:, 1].tobytes())[-HOURS * _I2.itemsize :]
         self.slot, self.share, self.low, self.high = slot, share, share, share
 
     def scale(self, times: float) -> None:
         """Multiply all shares, as the store has another size now."""
-        self.lows, self.highs = (_packed(np.frombuffer(hours, _I2) * times) for hours in (self.lows, self.highs))
+        for name in ("lows", "highs"):
+            units = np.minimum(np.rint(np.frombuffer(getattr(self, name), _I2) * times), _MAX_UNITS)
+            setattr(self, name, units.astype(_I2).tobytes())
         self.share, self.low, self.high = self.share * times, self.low * times, self.high * times
 
     def turn_back(self, tick: int) -> None:
@@ -113,10 +116,6 @@ class Weeks(msgspec.Struct):
             self.lows, self.highs = self.lows[:size], self.highs[:size]
             self.slot, self.low, self.high = slot, math.inf, 0.0
         self.due = 0
-
-
-def _packed(units: Array) -> bytes:
-    return np.minimum(np.rint(units), _MAX_UNITS).astype(_I2).tobytes()
 
 
 def next_friday(now: int, zone: tzinfo) -> int:

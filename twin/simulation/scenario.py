@@ -211,8 +211,7 @@ def make_scenario(
     """
     kind = SCENARIOS.get(name)
     if kind is None:
-        hint = did_you_mean(name, SCENARIOS, 0.7) or f"; expected: {', '.join(SCENARIOS)}"
-        raise UsageError(f"there is no scenario {name}{hint}")
+        raise UsageError(f"there is no scenario {name}{_scenario_hint(name)}")
     if rate is not None and not 0 < rate <= _MAX_RATE:
         raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0, at most {_MAX_RATE:,}")
     try:
@@ -221,6 +220,10 @@ def make_scenario(
         raise UsageError(f"start {error}") from None
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
     return kind(store=store, queue=queue, rate=rate, start=begin, **values)
+
+
+def _scenario_hint(name: str) -> str:
+    return did_you_mean(name, SCENARIOS, 0.7) or f"; expected: {', '.join(SCENARIOS)}"
 
 
 def _number(kind: type[Scenario], key: str, value: float | str) -> float:

@@ -242,7 +242,8 @@ def test_a_token_that_is_given_once_opens_every_site() -> None:
         assert http.post("api/session", headers={"authorization": f"Bearer {token}"}).status_code == 200
         assert http.get("prod/api/history?store=QM01/PS04").status_code == 200
         with http.stream("GET", "prod/api/events") as answer:
-            first = next(line for line in answer.iter_lines() if line.startswith("data: "))
+            lines = answer.iter_lines()  # kept: its end would be that of the answer
+            first = next(line for line in lines if line.startswith("data: "))
             assert '"site":"prod"' in first and server.clients == 1
 
 

@@ -84,7 +84,7 @@ def _no_drift_of_puts() -> None:
 
 
 def _no_rates_by_the_hour() -> None:
-    vars(monitor)["trust"] = lambda _: None
+    vars(monitor)["trust_rates"] = lambda _: None
 
 
 def _regimes_last() -> None:
