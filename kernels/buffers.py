@@ -1,11 +1,12 @@
 """Compiled loops over buffers: lines of a value, metadata of Arrow IPC streams, columns of rows.
 
-Only the flatbuffers in front of the bodies are read, and the eight bytes of a compressed buffer that hold its size.
-Sources: [published: Arrow columnar format, "Encapsulated message format" and "RecordBatch message", `Message.fbs`];
-[published: FlatBuffers binary format, "Tables" and "Vectors"]. Compiled cutting of values into lines. Compiled loops
-over the columns of event rows: the smallest encoding of a column, its numbers, and back. `twin.events.decoded`
-describes the encodings and writes the head of each column. Rows are words, i8[n, words of a row]. A column is a part of
-one word: `left` bits are above it, `right` bits are above and below it, and it is signed or not.
+Arrow IPC: only the flatbuffers in front of the bodies are read, and the eight bytes of a compressed buffer that hold
+its size. Sources: [published: Arrow columnar format, "Encapsulated message format" and "RecordBatch message",
+`Message.fbs`]; [published: FlatBuffers binary format, "Tables" and "Vectors"].
+
+Columns of event rows: the smallest encoding of a column, its numbers, and back. `twin.events.decoded` describes the
+encodings and writes the head of each column. Rows are words, i8[n, words of a row]. A column is a part of one word:
+`left` bits are above it, `right` bits are above and below it, and it is signed or not.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from kernels._intrinsics import load_word
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
+
+# --- metadata of Arrow IPC streams ------------------------------------------------------------------------------------
 
 COLUMN_BYTES = 256  # memory that a column of a batch takes besides its buffers
 
@@ -222,6 +225,9 @@ def scan_streams(
             pos = high + length
 
 
+# --- lines of a value -------------------------------------------------------------------------------------------------
+
+
 @routine
 def split_lines(
     data: npt.NDArray[np.uint8],
@@ -277,6 +283,8 @@ def split_lines(
             pos = stop + 1
     return count
 
+
+# --- columns of rows --------------------------------------------------------------------------------------------------
 
 CONSTANT, PLAIN, STEPS, SPARSE = range(4)
 

@@ -1,20 +1,23 @@
-"""Chains and heaps of messages: by queue and priority, by age; uncommitted ones by unit of work.
+"""Heaps and chains of messages: by queue and priority, by age; uncommitted ones by unit of work.
 
 A message that returns, or is committed, after younger ones have arrived is late. If its place in the chain is near, it
-is inserted there, otherwise into a heap beside the chain (see heap.py). The first message is the older of the head of
-the chain and the top of the heap. So no order of commits and backouts makes the search for a place long. Source: [IBM:
-IBM MQ, MQGET, "first in, first out within priority"]. Pairing heaps of messages: the highest priority on top, then the
-oldest, or in some heaps the youngest. A heap is stored in the rows of an array with the fields `child`, `next` and
-`prev`: a row's first child, its next sibling, and its previous sibling or, for a first child, its parent. The row on
-top has no siblings, so its `next` and `prev` are free for the owner of the heap. Inserting takes constant time and
-removing takes logarithmic time, amortised, in any order. Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The
-pairing heap: a new form of self-adjusting heap", 1986].
+is inserted there, otherwise into a heap beside the chain. The first message is the older of the head of the chain and
+the top of the heap. So no order of commits and backouts makes the search for a place long. Source: [IBM: IBM MQ, MQGET,
+"first in, first out within priority"].
 """
 
 from __future__ import annotations
 
 from kernels._compile import kernel, routine
 from kernels.layout import CHAIN_SHIFT, MARK_LATE, NONE, PRIORITIES, UNIT_SHIFT, Array, Store, touch, touch_row
+
+# --- heaps ------------------------------------------------------------------------------------------------------------
+# Pairing heaps of messages: the highest priority on top, then the oldest, or in some heaps the youngest. A heap is
+# stored in the rows of an array with the fields `child`, `next` and `prev`: a row's first child, its next sibling, and
+# its previous sibling or, for a first child, its parent. The row on top has no siblings, so its `next` and `prev` are
+# free for the owner of the heap. Inserting takes constant time and removing takes logarithmic time, amortised, in any
+# order. Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting heap",
+# 1986].
 
 OF_CHAIN, OLDEST, YOUNGEST = range(3)
 """Kinds of heaps: beside a chain of MESSAGE; beside one of ORDER, with the oldest or the youngest on top."""
@@ -113,6 +116,9 @@ def heap_without(store: Store, links: Array, top: int, row: int, which: int) -> 
     rest = heap_without_top(store, links, row, which)
     if rest != NONE:
         _meld(store, links, top, rest, which)
+
+
+# --- chains -----------------------------------------------------------------------------------------------------------
 
 
 @kernel

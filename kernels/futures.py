@@ -1,8 +1,9 @@
-"""Fill model of a store, and futures of its flows, as `kernels.forecast` rolls over them.
+"""Futures of a store's flows, and its fill model, as `kernels.forecast` rolls over them.
 
-`twin.forecast.flows` explains them. tests/naive/futures.py is the same, slowly. The fill model of a store, as
-`kernels.forecast` rolls it forward, read from its arrays in one pass. The rules are those of offload.py, pools.py,
-smds.py and scm.py, for a class of messages instead of one. tests/naive/fill.py is the same, slowly.
+Futures: `twin.forecast.flows` explains them. tests/naive/futures.py is the same, slowly.
+
+The fill model is read from the arrays of a store in one pass. Its rules are those of pools.py, smds.py and scm.py, for
+a class of messages instead of one. tests/naive/fill.py is the same, slowly.
 """
 
 from __future__ import annotations
@@ -355,6 +356,8 @@ def _draw_paces(paces: Array, drawn: Drawn) -> None:
                 rank += 1
         drawn.pace[path] = paces[rank]
 
+
+# --- fill model -------------------------------------------------------------------------------------------------------
 
 MAX_ERROR = 0.6  # of what messages will take, as a share
 _SERVED_TICKS = 60  # ten minutes: a queue is served while a message left it in this time

@@ -1,16 +1,13 @@
 """Units of work, available messages and held gets, each found by its id.
 
-A bucket of the index holds one row per (queue, id): of messages the oldest of the highest priority. The other available
-messages with the same id are in a tree below it, so that a get by id finds its message at once, however many share the
-id; held gets likewise. Uncommitted messages are not in the index. The tree is a treap: a search tree by priority and
-age, in which a row with a higher rank, a number without order, is above those with lower ones; so its depth is
-logarithmic in any order of arrivals. Source: [published: Seidel, Aragon, "Randomized search trees", 1996]. Held gets:
-gets whose message has not arrived yet, or is not available. A get is held for an hour of event time and takes its
-message when that arrives or becomes available. In a unit of work it keeps waiting after the commit and is dropped by
-the backout. A get of several messages is one row with a count and takes them one by one. The rule:
-docs/events.md#duplicates-gaps-and-late-events. Units of work, identified by (queue manager, queue, id) and opened by
-their first operation. A COMMIT or BACKOUT of the same qmgr, queue and uow ends a unit, a PREPARE leaves it in doubt
-until then (docs/events.md#operations).
+Units of work are identified by (queue manager, queue, id) and opened by their first operation. A COMMIT or BACKOUT of
+the same qmgr, queue and uow ends a unit, a PREPARE leaves it in doubt until then (docs/events.md#operations).
+
+Messages: a bucket of the index holds one row per (queue, id), of messages the oldest of the highest priority. The other
+available messages with the same id are in a tree below it, so that a get by id finds its message at once, however many
+share the id; held gets likewise. Uncommitted messages are not in the index.
+
+Held gets: gets whose message has not arrived yet, or is not available.
 """
 
 from __future__ import annotations
@@ -21,6 +18,8 @@ from kernels import chains, index
 from kernels._compile import kernel, routine
 from kernels.clock import SECOND
 from kernels.layout import AVAILABLE, HELD_SHIFT, MARK_KEYED, NEVER, NONE, QUEUE_SHIFT, UNIT_SHIFT, Array, Store, touch
+
+# --- units of work ----------------------------------------------------------------------------------------------------
 
 _QMGR = np.uint64(0xD6E8FEB86659FD93)
 
@@ -137,6 +136,11 @@ def prepare_unit(store: Store, row: int) -> None:
         message = int(store.messages[message].next)
     touch(store.units_dirty, row, UNIT_SHIFT)
 
+
+# --- index of messages and held gets ----------------------------------------------------------------------------------
+# The tree below a row is a treap: a search tree by priority and age, in which a row with a higher rank, a number
+# without order, is above those with lower ones; so its depth is logarithmic in any order of arrivals. Source:
+# [published: Seidel, Aragon, "Randomized search trees", 1996].
 
 MESSAGES, GETS, UNITS = range(3)  # tables with an index
 _RANKS, _LOW = 0x9E3779B1, 0xFFFFFFFF  # a product with an odd number, of which 32 bits are kept, names no row twice
@@ -373,6 +377,11 @@ def reindex(store: Store, table: int) -> None:
             enter_unit(store, unit)
             unit = int(store.units[unit].next)
 
+
+# --- gets that wait for their message ---------------------------------------------------------------------------------
+# A get is held for an hour of event time and takes its message when that arrives or becomes available. In a unit of
+# work it keeps waiting after the commit and is dropped by the backout. A get of several messages is one row with a
+# count and takes them one by one. The rule: docs/events.md#duplicates-gaps-and-late-events.
 
 HELD_FOR = 3600 * SECOND
 

@@ -1,12 +1,9 @@
 """Keys of ids (xxHash64, seed 0), and the hash index: from a key to a row of a table that has it.
 
-A bucket is a chain with one row per key, the oldest last; the others with that key are below it (see ids.py). Links are
-kept beside the table, not in it: the index is in memory only, and rebuilt when a store is loaded or the buckets grow.
-Removing a row takes the one before it in its chain, which the search for the row has met. So a row needs two numbers,
-and a bucket one. 64-bit keys of message ids and unit-of-work ids: xxHash64, seed 0. A test compares it with the
-reference implementation. With n messages held, two different ids of a queue share a key with probability n * n / 2**65:
-3 in a million for ten million messages. A collision would let a get by message id remove the other message. Source:
-[published: xxHash specification, "XXH64 Algorithm Description"].
+Index: a bucket is a chain with one row per key, the oldest last; the others with that key are below it (see ids.py).
+Links are kept beside the table, not in it: the index is in memory only, and rebuilt when a store is loaded or the
+buckets grow. Removing a row takes the one before it in its chain, which the search for the row has met. So a row needs
+two numbers, and a bucket one.
 """
 
 from __future__ import annotations
@@ -19,6 +16,12 @@ import numpy.typing as npt
 from kernels._compile import kernel, routine
 from kernels._intrinsics import load_word
 from kernels.layout import NONE, Array
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+# 64-bit keys of message ids and unit-of-work ids: xxHash64, seed 0. A test compares it with the reference
+# implementation. With n messages held, two different ids of a queue share a key with probability n * n / 2**65: 3 in a
+# million for ten million messages. A collision would let a get by message id remove the other message. Source:
+# [published: xxHash specification, "XXH64 Algorithm Description"].
 
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / 1.618..., odd: spreads consecutive numbers
 
@@ -107,6 +110,9 @@ def xxh64_column(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], out: np
     """
     for i in range(out.size):
         out[i] = _xxh64(data, offsets[i], offsets[i + 1])
+
+
+# --- index ------------------------------------------------------------------------------------------------------------
 
 
 @kernel

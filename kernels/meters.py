@@ -1,14 +1,11 @@
 """Meters: flows in and out of a store in bins of one tick, and how full its resources are.
 
-Messages are counted where storage is really taken and given back. A message is young if it leaves within five minutes
-of its put: such a message is no growth, and its get does not reduce a backlog. Length classes have their edges at
-powers of two, which OFFLDnSZ usually has, and at the two lengths at which the offload rules themselves change (140
-bytes and 63 KB, see offload.py). All tables have a fixed size per store: a ring of bins (about an hour), stocks by
-class, the last rises of each resource. A store without a put so far has no counts. How full each resource of a store
-is, worked out here for all who ask, and the rises that it shows. Alerts, state records, samples, forecasts and the
-meters read USAGE. Only what is checked at every put reads the counters themselves (watch.py, offload.py). The total of
-all messages is metered too: it rises and falls with the flows, wherever the rules place messages, so the length of a
-burst that never reached a data set predicts that of the next one, which does.
+Flows: messages are counted where storage is really taken and given back. All tables have a fixed size per store: a ring
+of bins (about an hour), stocks by class, the last rises of each resource. A store without a put so far has no counts.
+
+Usage: how full each resource of a store is, worked out here for all who ask, and the rises that it shows. Alerts, state
+records, samples, forecasts and the meters read USAGE. Only what is checked at every put reads the counters themselves
+(watch.py, pools.py).
 """
 
 from __future__ import annotations
@@ -44,6 +41,11 @@ from kernels.meter_rows import (
     TOTAL_TIDE,
     YOUNG_GETS,
 )
+
+# --- flows ------------------------------------------------------------------------------------------------------------
+# A message is young if it leaves within five minutes of its put: such a message is no growth, and its get does not
+# reduce a backlog. Length classes have their edges at powers of two, which OFFLDnSZ usually has, and at the two lengths
+# at which the offload rules themselves change (140 bytes and 63 KB, see pools.py).
 
 YOUNG_FOR = 30  # ticks: five minutes
 QUARTER_TICKS = 90  # a quarter of an hour
@@ -382,6 +384,10 @@ def turn_back(store: Store, tick: int) -> None:
             rise.ended = tick
             touch(store.rises_dirty, row, RISE_SHIFT)
 
+
+# --- usage ------------------------------------------------------------------------------------------------------------
+# The total of all messages is metered too: it rises and falls with the flows, wherever the rules place messages, so the
+# length of a burst that never reached a data set predicts that of the next one, which does.
 
 APART = 10  # times: a structure that much larger than a data set does not show its rises [assumed]
 

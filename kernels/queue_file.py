@@ -1,17 +1,12 @@
 """Queue files of distributed queue managers: blocks of 512 bytes, buffers before the file, log records, checkpoints.
 
+Places: a message takes the next available free blocks, which need not be adjacent: of the free ones, those nearest to
+the beginning of the file [assumed]. Source: [IBM: WebSphere MQ internals, "Views of the Queue"].
+
 Log and checkpoints belong to the queue manager (`twin.stores.queue_file`), which counts the records of all its queues.
 A queue file takes the checkpoints that its own log records are enough for: these are certain. Sources: [IBM: WebSphere
 MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"]; [assumed] (364 bytes
-before a message, one log record per persistent operation); docs/storage-model.md#queue-files. The places of blocks in
-the file are in `kernels.queue_file`. Places of blocks in a queue file: runs of adjacent blocks that hold data of a
-message, and the holes between them. A message takes the next available free blocks, which need not be adjacent: of the
-free ones, those nearest to the beginning of the file [assumed]. Runs and holes are chained in the order of the file.
-Holes that meet are joined, and what is free behind the last run is no hole, so the last run ends where the content of
-the file does. The holes are a pairing heap with the first one on top (see heap.py), so that taking and giving back a
-run takes logarithmic time, amortised, however many blocks it has. The runs of a message are chained through `next`.
-Functions take the table, its dirty pages and FILE_USE instead of the store, so that a call hands over little. Source:
-[IBM: WebSphere MQ internals, "Views of the Queue"].
+before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
 """
 
 from __future__ import annotations
@@ -20,6 +15,14 @@ from kernels._compile import kernel, routine
 from kernels.clock import SECOND, TICK
 from kernels.layout import END_SHIFT, MARK_PERSISTENT, NEVER, NONE, PLACE_SHIFT, UNIT_SHIFT, Array, Store, touch
 from kernels.pools import base_left, keep_persistent
+
+# --- places of blocks in the file -------------------------------------------------------------------------------------
+# Runs of adjacent blocks hold data of a message; between them are holes. Runs and holes are chained in the order of the
+# file. Holes that meet are joined, and what is free behind the last run is no hole, so the last run ends where the
+# content of the file does. The holes are a pairing heap (see chains.py) with the first one on top, so that taking and
+# giving back a run takes logarithmic time, amortised, however many blocks it has. The runs of a message are chained
+# through `next`. Functions take the table, its dirty pages and FILE_USE instead of the store, so that a call hands over
+# little.
 
 # --- heap of the holes -----------------------------------------------------------------------------------------------
 
@@ -253,6 +256,8 @@ def give_back_blocks(places: Array, dirty: Array, file_use: Array, row: int) -> 
         row = following
     return blocks
 
+
+# --- buffers, file, log and checkpoints -------------------------------------------------------------------------------
 
 BLOCK_BYTES = 512  # per block of the space map [IBM: WebSphere MQ internals, "Views of the Queue"]
 HEADER = 364  # bytes before the data of a message: an MQMD version 2 [assumed]

@@ -1,16 +1,11 @@
 """Storage class memory of a structure, SCMALGORITHM(KEYPRIORITY1): its mover, and the gets that wait for a read.
 
 A message that holds storage is in a chain of its priority, by age: of the structure, or of SCM. A message that a get
-has taken without a commit is in no chain, since it was read. One mover moves one message at a time. A message counts as
-moved from the moment its movement begins, and the mover is free for the next one at its end (`free_at`). Between two
-events only the mover changes a structure, so the result of `advance` does not depend on when and how often it is
-called. Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %,
-KEYPRIORITY1, faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
-docs/storage-model.md#storage-class-memory. Chains of all messages of a structure by priority and age, across queues, as
-KEYPRIORITY1 needs them. There are ten chains of the structure, by priority, and ten of storage class memory. The mover
-takes the youngest message of the structure and the oldest of SCM. A message whose place in its chain is not near goes
-to a heap beside it (see heap.py). Source: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"]
-(priority, then age, decides what moves).
+has taken without a commit is in no chain, since it was read.
+
+Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %, KEYPRIORITY1,
+faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
+docs/storage-model.md#storage-class-memory.
 """
 
 from __future__ import annotations
@@ -31,6 +26,12 @@ from kernels.layout import (
     Store,
     touch_row,
 )
+
+# --- chains by priority and age, across queues ------------------------------------------------------------------------
+# There are ten chains of the structure, by priority, and ten of storage class memory. The mover takes the youngest
+# message of the structure and the oldest of SCM. A message whose place in its chain is not near goes to a heap beside
+# it (see chains.py). Source: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (priority, then age,
+# decides what moves).
 
 
 @kernel
@@ -163,6 +164,8 @@ def leave_order(store: Store, row: int, chain: int) -> None:
         touch_row(store.order_dirty, link.next)
 
 
+# --- storage class memory, augmented space ----------------------------------------------------------------------------
+
 # Percent of the structure in use [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"]
 PRESTAGE_ABOVE = 90
 PREFETCH_UNTIL = 70
@@ -294,6 +297,9 @@ def on_get_backed_out(store: Store, row: int) -> None:
 
 
 # --- the mover -------------------------------------------------------------------------------------------------------
+# One mover moves one message at a time. A message counts as moved from the moment its movement begins, and the mover is
+# free for the next one at its end (`free_at`). Between two events only the mover changes a structure, so the result of
+# `advance` does not depend on when and how often it is called.
 
 
 @kernel

@@ -1,9 +1,10 @@
 """The storage of a message in any kind of store: the only place that selects a mechanism.
 
 The event loop, units of work, held gets and chains are the same for every store; taking and giving back storage is not.
-`params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing. The storage
-of a message in a coupling facility structure: an entry, elements, and pages in a data set. A message keeps the cost it
-was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#entries-and-elements,
+`params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing.
+
+Storage in a coupling facility structure is an entry, elements, and pages in a data set. A message keeps the cost it was
+stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#entries-and-elements,
 docs/storage-model.md#what-a-twin-keeps.
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 from kernels import page_set, pools, queue_file, scm, smds
 from kernels._compile import kernel
 from kernels.layout import GET, MARK_IN_ORDER, MARK_OFFLOADED, NONE, PAGE_SET, QUEUE_FILE, STRUCTURE, Store
+
+# --- structures -------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -68,6 +71,9 @@ def refund_structure(store: Store, row: int) -> None:
         scalars.offloaded_bytes -= message.length
     if message.owner != NONE:
         smds.release(store, row)
+
+
+# --- any kind of store ------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -3,11 +3,9 @@
 A condition fires once and is then disarmed. The twin arms it again when it clears the alert. A put that was accepted
 shows that there was room, however full the model is: only a refused one fires `full`. Sources: [IBM: z/OS MVS System
 Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC 2192]; [assumed] (thresholds of
-data sets, page sets and queue files); docs/alerts.md#conditions. Ticks: what time alone does to a store, and which
-ticks need the twin. A tick is quiet if it changes nothing but samples and meters: no alert is open, no report is due,
-nothing expires, no movement of storage class memory and no automatic alter. The event loop passes quiet ticks by
-itself; at all others it stops for the twin. By half hours it notes how many messages were put and how full the store
-was, and stops when it has no more room for notes.
+data sets, page sets and queue files); docs/alerts.md#conditions.
+
+Ticks: the event loop passes quiet ticks by itself; at all others it stops for the twin.
 """
 
 from __future__ import annotations
@@ -209,6 +207,11 @@ def _look_at_structure(store: Store, dataset: int) -> bool:
                 _fire_dataset(store, dataset, DATASET_CANNOT_EXPAND)
     return scalars.fired != 0 or data.fired != 0
 
+
+# --- ticks ------------------------------------------------------------------------------------------------------------
+# A tick is quiet if it changes nothing but samples and meters: no alert is open, no report is due, nothing expires, no
+# movement of storage class memory and no automatic alter. By half hours the event loop notes how many messages were put
+# and how full the store was, and stops when it has no more room for notes.
 
 QUEUE_SAMPLE_US = 15 * 60 * SECOND  # microseconds between two samples of what queues hold
 MIN_GROWTH_PCT = 10  # of MAXDEPTH since the last sample but one, from which the growth of a queue is believed [assumed]

@@ -1,17 +1,15 @@
 """Capacity: laws of structures and clusters, offload rules, and the statements that change a size.
 
-The size of a structure: its pools, the SCM and augmented space that its facility leaves it, its offload rules. Pure
-functions of the estate: the twin, the forecast and `mqtwin size` compute with the same laws. Sources: [published] IBM
-MQ for z/OS, capacity planning for offloading; how storage class memory works with IBM MQ for z/OS (augmented space is
-never taken from a structure). [fitted] and [assumed] are marked where they stand. The rate that a uniform cluster
-carries, by its members and the hosts they run on. Every figure is of [IBM: MQ Uniform Cluster Scaling Example]: members
-of 4 cores on two hosts of 24 cores, 180 senders whose connections the cluster balances over the active members. A
-member alone carries 21,070 messages/s at its limit (Table 1, second row), which the estate gives. A host carries what
-its CPU does: with all six members at their limit it was 95.75 % busy, and a message took 184 us of CPU (16.12 % of 24
-cores at 21,070/s), so that six members carry less than six times one. Connections are spread evenly, so the member that
-can carry least limits all of them. Two members without a limit of their own, one on each host, carried 248,100/s (Table
-2). Statements that an operator types, each once, and the plan of a change as such statements and steps. Sources: [IBM:
-MQ, ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF, DISPLAY XCF and
+Structures: pools, the SCM and augmented space that the facility leaves them, offload rules. These are pure functions of
+the estate: the twin, the forecast and `mqtwin size` compute with the same laws. Sources: [published] IBM MQ for z/OS,
+capacity planning for offloading; how storage class memory works with IBM MQ for z/OS (augmented space is never taken
+from a structure). [fitted] and [assumed] are marked where they stand.
+
+Uniform clusters: the rate that one carries, by its members and the hosts they run on. Source: [IBM: MQ Uniform Cluster
+Scaling Example].
+
+Statements that an operator types, each once, and the plan of a change as such statements and steps. Sources: [IBM: MQ,
+ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF, DISPLAY XCF and
 SETXCF], [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility].
 """
 
@@ -39,6 +37,8 @@ from twin.estate.model import FIXED_AUGMENTED, facility_of, mqsc_name, others_of
 from twin.estate.settings import DataSetSetting
 from twin.records import Step
 from twin.units import KIB
+
+# --- sizes of a structure ---------------------------------------------------------------------------------------------
 
 SCM_POOLS_PCT = 97  # of its pools that a structure with SCM keeps [published: fewer; assumed: 3 % fewer]
 _UNBOUNDED = 1 << 62
@@ -182,6 +182,14 @@ def _below(threshold: int, present: int) -> int | None:
     return threshold - _STEP if threshold > _STEP else threshold // 2
 
 
+# --- uniform clusters -------------------------------------------------------------------------------------------------
+# Every figure is of [IBM: MQ Uniform Cluster Scaling Example]: members of 4 cores on two hosts of 24 cores, 180 senders
+# whose connections the cluster balances over the active members. A member alone carries 21,070 messages/s at its limit
+# (Table 1, second row), which the estate gives. A host carries what its CPU does: with all six members at their limit
+# it was 95.75 % busy, and a message took 184 us of CPU (16.12 % of 24 cores at 21,070/s), so that six members carry
+# less than six times one. Connections are spread evenly, so the member that can carry least limits all of them. Two
+# members without a limit of their own, one on each host, carried 248,100/s (Table 2).
+
 USABLE_HOST_PCT = 95.75  # of a host's CPU at its limit [IBM: Table 1, the row of six members at their limit]
 SATURATED_CPU_US = 184.0  # CPU of a message at the limit of a member [IBM: Table 1, second row]
 FIRST_CPU_US = 127.0  # CPU of a message of the only member of a host, below its limit [IBM: Table 1, first row]
@@ -312,6 +320,9 @@ def laws_of(estate: Estate, config: UniformCluster) -> ClusterCapacity:
     hosts = {host_of(estate, name) for name in config.queue_managers} & estate.hosts.keys()
     rates = {name: host_rate(cores, config.cpu_us) for name, cores in estate.hosts.items() if name in hosts}
     return ClusterCapacity(config.messages_per_second, rates)
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
 
 
 def alter_rules(config: Structure, rules: Iterable[OffloadRule]) -> str:

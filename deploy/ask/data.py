@@ -1,10 +1,11 @@
-"""Texts of others as data, results that are small, and a search in the documentation.
+"""Answers of the tools, texts of others as data, and a search in the documentation.
 
-Whoever names a queue, writes a note or sends a message that is refused could write to the program that asks: its texts
-are quoted by JSON, without a control or direction character, and cut. Every answer passes here as a whole, so no tool
-can leave it out. The answers of the tools. Times are RFC 3339, UTC; every number has its unit in its name. They are
-made of records that exist: of the console's page, of what-if and advice, of the report. `full_in_p50_s` and its
-neighbours are the seconds until full if it becomes full, in the order p10, median, p90; null: that is not likely.
+Answers: times are RFC 3339, UTC; every number has its unit in its name. They are made of records that exist: of the
+console's page, of what-if and advice, of the report. `full_in_p50_s` and its neighbours are the seconds until full if
+it becomes full, in the order p10, median, p90; null: that is not likely.
+
+Texts of others are quoted by JSON, without a control or direction character, and cut. Every answer passes here as a
+whole, so no tool can leave this out.
 """
 
 from __future__ import annotations
@@ -338,6 +339,9 @@ class DocumentationAnswer(Answer, frozen=True, kw_only=True):
     sections: list[PassageLine]
 
 
+# --- texts of others, in answers of a bounded size --------------------------------------------------------------------
+# Whoever names a queue, writes a note or sends a message that is refused could write to the program that asks.
+
 MAX_BYTES = 4_000  # of a result
 MAX_TEXT = 600  # characters of one text
 _SHORTER = (300, 120, 40, 12)  # the same where a result has no list left to cut
@@ -416,6 +420,8 @@ def _lists(content: dict[str, Any]) -> list[tuple[str, list[Any]]]:
 def _size(content: list[Any]) -> int:
     return len(msgspec.json.encode(content))
 
+
+# --- search in the documentation --------------------------------------------------------------------------------------
 
 _PLACES = (Path(__file__).with_name("documentation"), Path(__file__).parents[2] / "docs")
 _WORD = re.compile(r"[a-z0-9]+")

@@ -1,6 +1,8 @@
-"""``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command.
+"""``mqtwin acts``, ``mqtwin acted``, ``mqtwin acknowledge`` and ``mqtwin judge``: changes, and notes on alerts.
 
-``mqtwin acted``, ``mqtwin acknowledge`` and ``mqtwin judge``: notes on an alert.
+``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command.
+
+The others write a note on an alert.
 """
 
 from __future__ import annotations
@@ -273,6 +275,9 @@ def _views(answer: bytes) -> list[ActView]:
 def _show(answer: bytes, *, as_json: bool) -> None:
     views = _views(answer if answer.startswith(b"[") else b"[" + answer + b"]")
     emit(request_document(views), as_json=as_json)
+
+
+# --- notes on an alert ------------------------------------------------------------------------------------------------
 
 
 def acted(alert: str, action: str, /, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:

@@ -1,7 +1,7 @@
-"""``mqtwin advise``.
+"""``mqtwin advise``, ``mqtwin act`` and ``mqtwin whatif``: advice, the dry run of an action, and questions.
 
-``mqtwin act``: the dry run of an action. ``mqtwin whatif``. Options of `mqtwin whatif` and `mqtwin advise`: the moment
-from which a store is rolled forward, and what changes.
+First the options of ``mqtwin whatif`` and ``mqtwin advise``: the moment from which a store is rolled forward, and what
+changes.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin
 from twin.units import event_us
+
+# --- options: the moment, and what changes ----------------------------------------------------------------------------
 
 _NUMBERS = ("duration_s", "messages", "length", "puts_per_s", "allowed_pct")  # of a plan
 
@@ -182,6 +184,9 @@ def _value(text: str) -> Setting:
     return value
 
 
+# --- mqtwin advise ----------------------------------------------------------------------------------------------------
+
+
 class ReplayedPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A proof without its samples."""
 
@@ -301,6 +306,8 @@ def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans
         write_output(path, text)
 
 
+# --- mqtwin act -------------------------------------------------------------------------------------------------------
+
 Step = Annotated[int | None, Parameter(validator=Number(gte=1, lte=100))]
 
 
@@ -364,6 +371,9 @@ def _of_topics(
     states, alerts = ActLog(kafka.client(), kafka.topics).present()
     alert = alert_of(alerts, alert_id, "the topic")
     return propose(alert, action, step, open_moment(alert.data.store, estate, source), states.get(alert.data.store))
+
+
+# --- mqtwin whatif ----------------------------------------------------------------------------------------------------
 
 
 def whatif(

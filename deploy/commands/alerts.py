@@ -1,7 +1,4 @@
-"""``mqtwin alerts``.
-
-``mqtwin bridge``.
-"""
+"""``mqtwin alerts`` and ``mqtwin bridge``: the incidents of stores, printed as they change, or sent to Alertmanager."""
 
 from __future__ import annotations
 
@@ -109,6 +106,8 @@ def _print_alerts(read: Iterable[tuple[AlertRecord, list[IncidentChange]]], *, e
             else:
                 console.print(text)
 
+
+# --- mqtwin bridge ----------------------------------------------------------------------------------------------------
 
 bridge = App(name="bridge")
 

@@ -1,6 +1,6 @@
-"""``mqtwin console``.
+"""``mqtwin console``, and the options of what serves its model: the page, and the tools of ``mqtwin mcp``.
 
-Options of what serves the console's model, the page and the tools of `mqtwin mcp`: its source, its address.
+The options say what is served, at which address, and who may sign in.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from deploy.console.identity import Identity
     from deploy.console.oidc import Client
 
+
+# --- options: sign-in, source, sites, address -------------------------------------------------------------------------
 
 SIGN_IN = Group("Sign-in", sort_key=5)
 
@@ -288,6 +290,8 @@ class ServedOptions:
             allowed_hosts=(*self.allowed_host, *sign_in.hosts),
         )
 
+
+# --- the command ------------------------------------------------------------------------------------------------------
 
 _SOURCE, _SERVED, _NO_SIGN_IN, _NO_SITES = SourceOptions(), ServedOptions(), SignInOptions(), SitesOptions()
 

@@ -1,7 +1,4 @@
-"""``mqtwin estate``.
-
-``mqtwin import``.
-"""
+"""``mqtwin estate`` and ``mqtwin import``: an estate, and a recording, made from files that a site has."""
 
 from __future__ import annotations
 
@@ -111,6 +108,8 @@ def _site_file(text: str) -> SiteFile:
         raise UsageError(f"{text}; expected: FORMAT:FILE, such as smf:day.dat")
     return site_file(name, file)
 
+
+# --- mqtwin import ----------------------------------------------------------------------------------------------------
 
 _SPAN_DEFAULTS = SpanChoices()
 

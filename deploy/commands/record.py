@@ -1,7 +1,4 @@
-"""``mqtwin record``.
-
-``mqtwin publish``.
-"""
+"""``mqtwin record`` and ``mqtwin publish``: the events topic as a recording, and a recording published to it."""
 
 from __future__ import annotations
 
@@ -63,6 +60,8 @@ def record(
         )
     print(recorded_summary(path, recorded, time.monotonic() - started), file=sys.stderr)
 
+
+# --- mqtwin publish ---------------------------------------------------------------------------------------------------
 
 _CONTENT_TYPES = {"json": JSON, "ndjson": NDJSON, "arrow": ARROW}
 

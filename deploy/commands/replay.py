@@ -1,7 +1,4 @@
-"""``mqtwin replay``.
-
-``mqtwin simulate``.
-"""
+"""``mqtwin replay`` and ``mqtwin simulate``: a recording played through the twin, and one made by a scenario."""
 
 from __future__ import annotations
 
@@ -141,6 +138,9 @@ def _output(name: str | None) -> Iterator[_Lines]:
     else:
         with Draft(name) as draft, draft.file.open("wb") as file:
             yield _Lines(file, draft)
+
+
+# --- mqtwin simulate --------------------------------------------------------------------------------------------------
 
 
 def print_scenarios() -> None:

@@ -1,6 +1,6 @@
 """``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and that of the job on a cluster.
 
-Options that the commands of `mqtwin size` share.
+First the options that its commands share.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ from twin.sizing.cluster import MAX_EVENTS_PER_SECOND, MAX_STORES, ContentType
 from twin.sizing.mix import parse_count
 from twin.sizing.structure import rebuild_advice
 from twin.units import as_count
+
+# --- shared options ---------------------------------------------------------------------------------------------------
 
 Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 
@@ -145,6 +147,8 @@ def scm_of_facility(estate: Estate | None, config: Structure) -> tuple[int | Non
     committed = sum(other.scm_max_size or 0 for other in others_of(estate.stores, config, facility))
     return (facility.scm or 0) if facility.size is not None else None, committed
 
+
+# --- commands ---------------------------------------------------------------------------------------------------------
 
 size = App(name="size")
 

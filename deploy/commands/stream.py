@@ -1,7 +1,4 @@
-"""``mqtwin stream``.
-
-``mqtwin checkpoint``. ``mqtwin state``.
-"""
+"""``mqtwin stream``, ``mqtwin checkpoint`` and ``mqtwin state``: the job, its checkpoint, and the states in it."""
 
 from __future__ import annotations
 
@@ -173,6 +170,8 @@ def _check_starting_offsets(text: str) -> None:
             f'--starting-offsets {text}; expected: earliest, latest or JSON such as {{"mqtwin.events":{{"0":23}}}}'
         )
 
+
+# --- mqtwin checkpoint ------------------------------------------------------------------------------------------------
 
 checkpoint = App(name="checkpoint")
 
@@ -379,6 +378,9 @@ def description_lines(description: CheckpointDescription) -> Iterator[tuple[str,
             yield label, "unknown"
         else:
             yield label, f"{value:,}" if name == "bytes" else str(value)
+
+
+# --- mqtwin state -----------------------------------------------------------------------------------------------------
 
 
 def state(

@@ -1,7 +1,4 @@
-"""``mqtwin tune``.
-
-``mqtwin compare``.
-"""
+"""``mqtwin tune`` and ``mqtwin compare``: the price of a needless call, and two estates, tried on recordings."""
 
 from __future__ import annotations
 
@@ -190,6 +187,9 @@ def _advice(tuning: Tuning) -> str:
     if not heard:
         return "No filling was heard in time with any setting: these recordings do not choose; the quietest is"
     return f"The quietest setting that warns of the same {as_count(heard, 'filling')} as any other:"
+
+
+# --- mqtwin compare ---------------------------------------------------------------------------------------------------
 
 
 def compare(

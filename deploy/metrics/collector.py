@@ -1,9 +1,11 @@
-"""Samples of the metrics, from the latest records and the job's status.
+"""The exporter: samples of the metrics, from the latest records and the job's status, and its HTTP server.
 
-Those of a store are made when its record arrives, so that a record of which they cannot be made costs nobody a scrape.
-The HTTP server of the exporter: /metrics, /healthz and /readyz. It reads nothing but the request's head. A connection
-has one deadline for request and answer, and their number is bounded, so slow clients cannot occupy it. Health is that
-of the exporter and, with a status file, of the job.
+The samples of a store are made when its record arrives, so that a record of which they cannot be made costs nobody a
+scrape.
+
+The server answers /metrics, /healthz and /readyz. It reads nothing but the request's head. A connection has one
+deadline for request and answer, and their number is bounded, so slow clients cannot occupy it. Health is that of the
+exporter and, with a status file, of the job.
 """
 
 from __future__ import annotations
@@ -261,6 +263,8 @@ def job_samples(status: JobStatus | None) -> Iterator[Sample]:
         if field in figures:
             yield name, {}, figures[field]
 
+
+# --- server -----------------------------------------------------------------------------------------------------------
 
 _MAX_READ_SILENCE_S = 60.0  # of the loop that reads Kafka; a look-up of a topic may take ten seconds
 

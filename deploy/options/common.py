@@ -1,7 +1,7 @@
-"""Options that several commands share.
+"""Options that several commands share, those that name files among them.
 
-Options that name files: a command says by their type what it reads and what it writes. Before a command runs,
-`check_files` refuses an output that would replace one of its inputs or another output.
+A command says by the type of a file option what it reads and what it writes. Before a command runs, `check_files`
+refuses an output that would replace one of its inputs or another output.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from streams.kafka.topics import Topics
     from twin.estate import Estate
 
+
+# --- files ------------------------------------------------------------------------------------------------------------
 
 _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
@@ -194,6 +196,8 @@ def _check_place(output: NamedFile) -> None:
         if not all(os.access(place, os.W_OK) for place in (path.absolute().parent, path) if place.exists()):
             raise UsageError(f"{text} may not be written; expected: a file and a folder that may be")
 
+
+# --- other options ----------------------------------------------------------------------------------------------------
 
 Flag = Annotated[bool, Parameter(negative="")]
 Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]

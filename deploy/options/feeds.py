@@ -1,6 +1,6 @@
-"""Options about feeds: facts that the data lack, whose spans to take, and what a live twin collects beside levels.
+"""Options about feeds, and those of servers that are asked by HTTP.
 
-Options of servers that are asked by HTTP.
+Feeds: facts that the data lack, whose spans to take, and what a live twin collects beside levels.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from streams.collecting.mqweb import Mqweb
     from twin.estate import Estate
 
+
+# --- servers ----------------------------------------------------------------------------------------------------------
 
 SERVER = Group("Server", sort_key=4)
 
@@ -142,6 +144,8 @@ class ServerOptions(MqwebOptions):
     def client(self) -> HttpClient:
         return replace(super().client(), token_file=self.token_file)
 
+
+# --- feeds ------------------------------------------------------------------------------------------------------------
 
 FACTS = Group("Facts that the data lack", sort_key=2)
 

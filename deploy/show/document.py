@@ -1,8 +1,10 @@
 """Documents: what a report, an advice or a plan says, in parts that a terminal, a page and JSON show in the same order.
 
-A command makes one `Document` and gives it to `deploy.show.terminal.emit`. `deploy.show.terminal` prints it, and
-`deploy.show.document` makes its page. JSON is a contract with users: it is the record that the document was made from.
-A document as one HTML file to hand on, with its pictures and without a link to anything outside.
+A command makes one `Document` and gives it to `deploy.show.terminal.emit`, which prints it.
+
+`page` makes one HTML file of it to hand on, with its pictures and without a link to anything outside.
+
+JSON is a contract with users: it is the record that the document was made from.
 """
 
 from __future__ import annotations
@@ -156,6 +158,8 @@ class Document:
         """Return the parts that a medium shows."""
         return [part for part in self.parts if part.only in (None, medium)]
 
+
+# --- the HTML file ----------------------------------------------------------------------------------------------------
 
 _WIDTH, _RIGHT, _TOP = 760, 36, 16  # of a picture, and what is free at its right and above it
 _LEFT, _BOTTOM, _BARS = 56, 34, 14  # of curves: what labels take, and bars below them

@@ -1,6 +1,8 @@
-"""The morning report: what came close, who was called and rightly, what people changed, what that was worth.
+"""The answer of ``mqtwin start``, and the morning report.
 
-The answer of `mqtwin start`: what fills next, when, why, and what to do first.
+The answer: what fills next, when, why, and what to do first.
+
+The morning report: what came close, who was called and rightly, what people changed, what that was worth.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ from twin.records import (
 )
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
 from twin.units import as_count, as_microseconds, as_seconds, as_span, as_text, in_zone
+
+# --- the answer of mqtwin start ---------------------------------------------------------------------------------------
 
 HEADINGS = ("store", "usage", "full at", "cause", "first action")
 _MAX_ANSWERED = 20  # that are listed
@@ -218,6 +222,8 @@ _WORDS = {
     POLICY: "the CFRM policy as IXCMIAPU prints it (DATA TYPE(CFRM) REPORT(YES)): how far structures grow",
 }
 
+
+# --- the morning report -----------------------------------------------------------------------------------------------
 
 _STORES = (
     "store",

@@ -1,6 +1,8 @@
-"""Answers to a what-if, and advice: their documents, and the picture of an answer.
+"""Answers to a what-if, advice, and changes that may be handed over.
 
-Changes that may be handed over: the dry run of one, and the requests.
+Answers and advice: their documents, and the picture of an answer.
+
+Changes: the dry run of one, and the requests.
 """
 
 from __future__ import annotations
@@ -403,6 +405,8 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     )
     return f"{first} (with {', '.join(along)})" if along else first
 
+
+# --- changes that may be handed over ----------------------------------------------------------------------------------
 
 _EFFECT_HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability")
 

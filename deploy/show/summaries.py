@@ -1,6 +1,8 @@
-"""Last lines of a command: the usage of stores, events read or written, and what a feed made of its inputs.
+"""Last lines of a command, and the live line that shows its progress.
 
-Progress of what takes long, as a live line on a terminal: events that are read or written, kernels that compile.
+The last lines are the usage of stores, events read or written, and what a feed made of its inputs.
+
+The live line is for what takes long: events that are read or written, kernels that compile.
 """
 
 from __future__ import annotations
@@ -328,6 +330,8 @@ def _coverage_rows(intake: Intake) -> Iterator[list[str]]:
             f"{cover.peak_error:,}",
         ]
 
+
+# --- progress ---------------------------------------------------------------------------------------------------------
 
 _MANY_REJECTS = 1_000
 

@@ -1,12 +1,10 @@
 """Lock and manifest of a checkpoint, the estates of its job, and the checks that refuse one that the job cannot use.
 
-The checks run before Spark starts, take a fraction of a second, and refuse with one line. Beside Spark's files there
-are three more: the manifest ``mqtwin.json``, which names the job's topics, estates and versions; ``mqtwin.lock``,
-locked (flock) while a job runs; and ``estates/DIGEST``, the text of each estate that the job has had. The manifest says
-from which offsets of the events topic on each applied, for questions of the past. The last record that a job has read
-of each partition, by its time and digest: see `streams.checkpoint.guard`. Offsets alone do not show that Kafka was
-restored from a backup and has grown past the place since: other records are at the offsets then, some of which are
-behind the place and some before it.
+Beside Spark's files there are three more: the manifest ``mqtwin.json``, which names the job's topics, estates and
+versions; ``mqtwin.lock``, locked (flock) while a job runs; and ``estates/DIGEST``, the text of each estate that the job
+has had. The manifest says from which offsets of the events topic on each applied, for questions of the past.
+
+The checks run before Spark starts, take a fraction of a second, and refuse with one line.
 """
 
 from __future__ import annotations
@@ -40,6 +38,10 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.estate.routes import SavedEstateError, read_saved_estate, save_estate
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
+
+# --- the last record read of each partition ---------------------------------------------------------------------------
+# It is known by its time and digest. Offsets alone do not show that Kafka was restored from a backup and has grown past
+# the place since: other records are at the offsets then, some of which are behind the place and some before it.
 
 SECONDS = 5.0  # until what has not come is left out
 _GROUP = "spark-kafka-mqtwin-sample"  # the user has rights for it, see `streams.query.preflight`
@@ -127,6 +129,8 @@ def _record(message: Message) -> ReadRecord:
     digest = hashlib.sha256(msgspec.msgpack.encode([part if isinstance(part, bytes) else None for part in parts]))
     return ReadRecord(message.offset() or 0, time_ms, digest.hexdigest()[:32])
 
+
+# --- lock, manifest, checks -------------------------------------------------------------------------------------------
 
 _MAX_FINDINGS = 3  # per error message
 _MAX_SKIPPED = 1_000  # places of records that are remembered

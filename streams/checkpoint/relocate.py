@@ -1,12 +1,10 @@
-"""A copy of a checkpoint that works in another folder, with topics of other names, or with another cluster.
+"""Changed checkpoints: a copy that works in another place, and the way past a record that ends the job.
 
-Of Spark's files the metadata of the stateful operator name the folder of the checkpoint, as a URI, and the offsets name
-the topics; the manifest names topics, their ids and the cluster. Everything else is copied as it is, and the original
-is only read. Where the copy forgets ids of Kafka, the job still compares the last record that was read with the one at
-its offset (`streams.checkpoint.manifest`). The way past a record that ends the job at every start: the offsets of its
-checkpoint are moved over it. Spark reads ranges of offsets. A planned batch with the record in its range is cut to end
-before it, and once the record is the first of the next batch, that batch begins behind it. So no other record is left
-out.
+A copy works in another folder, with topics of other names, or with another cluster. Of Spark's files the metadata of
+the stateful operator name the folder of the checkpoint, as a URI, and the offsets name the topics; the manifest names
+topics, their ids and the cluster. Everything else is copied as it is, and the original is only read. Where the copy
+forgets ids of Kafka, the job still compares the last record that was read with the one at its offset
+(`streams.checkpoint.manifest`).
 """
 
 from __future__ import annotations
@@ -264,6 +262,11 @@ def _uri(place: str) -> str:
         return place.rstrip("/")
     return f"file:{quote(str(Path(place).resolve()))}"
 
+
+# --- past a record that ends the job at every start -------------------------------------------------------------------
+# The offsets of the checkpoint are moved over it. Spark reads ranges of offsets. A planned batch with the record in its
+# range is cut to end before it, and once the record is the first of the next batch, that batch begins behind it. So no
+# other record is left out.
 
 _PLACE = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})/(?P<partition>\d+)/(?P<offset>\d+)")
 _DETAIL = "the record has a time that Spark cannot read, or ends the job otherwise; left out by --skip"

@@ -1,17 +1,8 @@
-"""Requests to an mqweb server: version of the interface, login, and what each failure means for further requests.
+"""Requests to an mqweb server: DISPLAY commands in the two forms of the REST interface of MQ, and a session.
 
-DISPLAY commands in the two forms of the REST interface of MQ, and how an answer says that it succeeded.
+Commands come with how an answer says that it succeeded.
 
-Sources:
-    [IBM: MQ 9.4, REST API versions]: 3 since 9.3.0, 2 since 9.1.5, 1 before. [IBM: MQ 9.4, Using token-based
-    authentication with the REST API]: names of cookies begin with LtpaToken2. [IBM: MQ 9.4, POST
-    /admin/action/qmgr/{qmgrName}/mqsc]: 503 for a queue manager that does not run. [IBM: MQ 9.4, REST API error
-    handling].
-
-Sources:
-    [IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc]: `runCommandJSON` since 9.1.3, without DISPLAY USAGE, and
-    `runCommand`. [IBM: MQ 9.4, DISPLAY SMDS, DISPLAY SMDSCONN]: CFSTRUCT names one structure, without generic names.
-    [IBM: MQ 9.4, Rules for naming IBM MQ objects].
+The session: version of the interface, login, and what each failure means for further requests.
 """
 
 from __future__ import annotations
@@ -28,6 +19,11 @@ from streams.collecting.http import Answer, HttpClient, Requester, RequestError
 from twin.decoding import UNREADABLE
 from twin.errors import UsageError
 from twin.feeds.mqsc_objects import pairs
+
+# --- commands and their answers ---------------------------------------------------------------------------------------
+# Sources: [IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc]: `runCommandJSON` since 9.1.3, without DISPLAY USAGE,
+# and `runCommand`. [IBM: MQ 9.4, DISPLAY SMDS, DISPLAY SMDSCONN]: CFSTRUCT names one structure, without generic names.
+# [IBM: MQ 9.4, Rules for naming IBM MQ objects].
 
 NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%"
 MAX_NAME = 48
@@ -182,6 +178,12 @@ def decode_answer(data: bytes) -> AnswerBody | None:
     except UNREADABLE:
         return None
 
+
+# --- session ----------------------------------------------------------------------------------------------------------
+# Sources: [IBM: MQ 9.4, REST API versions]: 3 since 9.3.0, 2 since 9.1.5, 1 before. [IBM: MQ 9.4, Using token-based
+# authentication with the REST API]: names of cookies begin with LtpaToken2. [IBM: MQ 9.4, POST
+# /admin/action/qmgr/{qmgrName}/mqsc]: 503 for a queue manager that does not run. [IBM: MQ 9.4, REST API error
+# handling].
 
 VERSIONS = (3, 2, 1)  # of the interface, newest first
 DEADLINE_S = 35.0  # of a request: mqRestRequestTimeout, 30 s by default, and a margin

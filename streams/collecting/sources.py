@@ -1,10 +1,9 @@
-"""Sources of pages, and their positions. Here answers of a server to repeated requests.
+"""Sources of pages, and their positions: answers of a server, a file that grows, standard input.
 
 The position of a collector in its source is a small JSON file, replaced as a whole. Events are delivered before it is
-saved: after a crash the events since the last save come again, after a stop none. Bytes that come one behind the other:
-a file that grows, and standard input. They become pages of whole lines or records, so that a position is between two of
-these. A file that is replaced, as logs are rotated, is read to its end before the ones behind it; one whose content is
-another is read from its start again, and what is lost then is said.
+saved: after a crash the events since the last save come again, after a stop none.
+
+A growing file and standard input become pages of whole lines or records, so that a position is between two of these.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Position(msgspec.Struct, kw_only=True):
     topic_id: str = ""  # Kafka's id of the topic; one that was made again has another one
     offsets: dict[str, Place] = {}  # by partition of a topic, as text: the first record to read again
     read: dict[str, Place] = {}  # by partition: the first record that was never read
-    marks: dict[str, str] = {}  # by file: see `streams.collecting.sources.FollowedFile`
+    marks: dict[str, str] = {}  # by file: see `FollowedFile`
     passed: int = 0  # microseconds; events of records before `read` up to this time were published
     time: int = 0  # microseconds; the end of what was asked of a server
     busy: dict[str, int] = {}  # microseconds, by queue manager: until then it may run a command that was not answered
@@ -194,6 +193,10 @@ class HttpSource(Source):
     def position(self, feed: Feed) -> Position:
         return Position(source=self.name, time=self._asked)
 
+
+# --- a file that grows, and standard input ----------------------------------------------------------------------------
+# A file that is replaced, as logs are rotated, is read to its end before the ones behind it; one whose content is
+# another is read from its start again, and what is lost then is said.
 
 _READ_BYTES = 1 << 18
 _MAX_REST = 1 << 20  # bytes without an end of a line or record that wait for it

@@ -1,10 +1,9 @@
-"""Use of descriptors, memory mappings and memory by the job's processes, compared with their limits.
+"""Resources of the job's processes on their host: descriptors, mappings and memory; and scratch directories.
 
-A job that runs for months must show a leak long before it fails, and a failure at a limit must name that limit. Figures
-that a system does not provide (macOS has no /proc) are left out. Scratch directories of a job: sockets, Java's
-temporary files, Spark's local files. A process that is killed removes nothing. A job therefore writes its temporary
-files into directories ``<base>/mqtwin-<user>/job-<random>``, and its driver holds a lock (flock) on each of them as
-long as it lives. The next job of the same user on the same base removes every directory that is not locked.
+A job that runs for months must show a leak long before it fails, and a failure at a limit must name that limit. So use
+is compared with the limits. Figures that a system does not provide (macOS has no /proc) are left out.
+
+Scratch directories hold sockets, Java's temporary files and Spark's local files.
 """
 
 from __future__ import annotations
@@ -307,6 +306,11 @@ def _collect_text(error: BaseException | None) -> str:
         error = getattr(error, "_cause", None) or error.__cause__
     return "\n".join(parts)
 
+
+# --- scratch directories ----------------------------------------------------------------------------------------------
+# A process that is killed removes nothing. A job therefore writes its temporary files into directories
+# ``<base>/mqtwin-<user>/job-<random>``, and its driver holds a lock (flock) on each of them as long as it lives. The
+# next job of the same user on the same base removes every directory that is not locked.
 
 _PREFIX = "job-"
 _CRASH_REPORT = "java-crash.log"

@@ -1,13 +1,9 @@
-"""Topics in Kafka: their creation, the user's rights on them, and other questions to an admin client.
+"""Topics in Kafka: their creation, the user's rights on them, open transactions, other questions to an admin client.
 
-A broker that has no authorizer, or cannot report rights (before Kafka 2.3), is assumed to allow everything. The watch
-over open transactions, which hold back later records from a job that reads committed ones. A partition is read up to
-its last stable offset, where the oldest open transaction begins. Records behind it, of the transaction and of everybody
-else, are read once it has ended. A transaction whose producer is gone ends after its `transaction.timeout.ms`, a
-hanging one never.
+A broker that has no authorizer, or cannot report rights (before Kafka 2.3), is assumed to allow everything. Sources:
+Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
 
-Sources:
-    Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
+Open transactions hold back later records from a job that reads committed ones.
 """
 
 from __future__ import annotations
@@ -369,6 +365,11 @@ def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> Mqtw
         return MqtwinError(f"no TLS with Kafka: {why}; expected: a certificate of the broker that is valid and trusted")
     return None
 
+
+# --- watch over open transactions -------------------------------------------------------------------------------------
+# A partition is read up to its last stable offset, where the oldest open transaction begins. Records behind it, of the
+# transaction and of everybody else, are read once it has ended. A transaction whose producer is gone ends after its
+# `transaction.timeout.ms`, a hanging one never.
 
 ISOLATION = "isolation.level"
 COMMITTED = "read_committed"

@@ -2,8 +2,10 @@
 
 Surfaces read topics and never ask the job. Their reader survives restarts of the broker and waits for topics that do
 not exist yet. `AlertReader` gives each alert once, in the order of the topic, however often it was delivered: the id of
-its record is the same at every delivery (docs/alerts.md, Delivery). The latest records of the topics that the job
-writes, folded for surfaces. After a restart the same records give the same content.
+its record is the same at every delivery (docs/alerts.md, Delivery).
+
+`Latest` folds the latest records of the topics that the job writes. After a restart the same records give the same
+content.
 """
 
 from __future__ import annotations
@@ -379,6 +381,8 @@ def read_alerts(reader: AlertReader, until_idle: float | None = None) -> Iterato
             last_s = time.monotonic()
             yield alert
 
+
+# --- latest records ---------------------------------------------------------------------------------------------------
 
 OTHER_REASON = "other"  # of a dead letter whose reason is unknown here: written by a newer job, or by somebody else
 _REASONS = tuple(str(reason) for reason in Reason)

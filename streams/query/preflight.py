@@ -1,13 +1,10 @@
-"""A check of every executor before the query starts, and of the checkpoint that it has to share.
+"""Work before the query starts: a check of every executor and of the shared checkpoint, and the bound of a batch.
 
 A failing import in the worker of a stateful operator kills the JVM of the executor and hides the cause. So a tiny job
 runs first: it imports the packages and loads the kernels on every executor, and reports on one line what is missing. On
-a cluster it also reads a random word that the driver has just written into the checkpoint, and writes a file there that
-the driver must see: with a checkpoint on each host, the state of an executor that is replaced would be lost. The
-default bound on the Kafka records of a batch, chosen so that a backlog is processed in pieces. Spark bounds a batch by
-the number of records only, and records differ in size by five orders of magnitude: one JSON event, or an Arrow stream
-of thousands. The job therefore measures the size of records at its start, on a sample of the oldest and the newest
-records of each partition. The bound has no influence on alerts and state.
+a cluster the checkpoint has to be shared.
+
+The bound on the Kafka records of a batch makes the job process a backlog in pieces.
 """
 
 from __future__ import annotations
@@ -34,6 +31,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+
+# --- executors and checkpoint -----------------------------------------------------------------------------------------
+# On a cluster the job also reads a random word that the driver has just written into the checkpoint, and writes a file
+# there that the driver must see: with a checkpoint on each host, the state of an executor that is replaced would be
+# lost.
 
 ROUNDS = 5  # Spark does not promise a task on every executor, so the probe is repeated until all have answered
 PACKAGES = ("pyarrow", "pandas", "numpy", "numba", "msgspec")
@@ -206,6 +208,11 @@ def _make_probe(  # noqa: C901 -- one function, which is pickled by value
 
     return probe
 
+
+# --- the default bound on the records of a batch ----------------------------------------------------------------------
+# Spark bounds a batch by the number of records only, and records differ in size by five orders of magnitude: one JSON
+# event, or an Arrow stream of thousands. The job therefore measures the size of records at its start, on a sample of
+# the oldest and the newest records of each partition. The bound has no influence on alerts and state.
 
 BATCH_BYTES = 256_000_000  # some seconds of work on two cores
 MIN_RECORDS = 16

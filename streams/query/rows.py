@@ -1,11 +1,11 @@
-"""The rows between the stages of the query, as schemas of Spark and of Arrow, and the keys of the shuffle.
+"""The rows between the stages of the query, and what Spark reports about a batch.
 
-Each row carries event batches of many stores, not an event, because shuffle, sort and the stateful operator have a cost
-per row. Reports of Spark about a batch: its progress, and the figures of all tasks, which Spark combines. Beside sums
-there are the bits of the queue managers with events (see `streams.query.silence`), and the number of a producer whose
-`seq` has started again. The twins take its events for duplicates until it passes the old numbers. A repeated delivery
-has old times, a producer that numbers from the beginning has new ones: most events of a store in a batch are
-duplicates, and younger than the store's clock. That is a warning of the job only: it changes no state.
+Rows: their schemas, of Spark and of Arrow, and the keys of the shuffle. Each row carries event batches of many stores,
+not an event, because shuffle, sort and the stateful operator have a cost per row.
+
+Reports: the progress of a batch, and the figures of all tasks, which Spark combines. Beside sums there are the bits of
+the queue managers with events (see `streams.query.silence`), and the number of a producer whose `seq` has started
+again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ReadItem(Item, array_like=True, frozen=True):
 VALUE_PIECE_BYTES = 4 * 1024
 ITEMS_PIECE_BYTES = 32 * 1024
 
-# Decode stage to processor: what a task flushes for a bucket, see `streams.query.rows`, in pieces. The column of the
+# Decode stage to processor: what a task flushes for a bucket, see `pack_items`, in pieces. The column of the
 # bucket has this name because it is the key of the state, too, which is by store.
 BLOCK_DDL = "store string, task int, flush int, piece int, items binary"
 BLOCK_ROWS = pa.schema(
@@ -91,8 +91,8 @@ def unpack_items(rows: Iterable[tuple[Any, ...]]) -> list[ReadItem]:
 
 
 # Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one
-# column because PySpark takes time per column to pass rows. Behind these come two that are not
-# summed up: see `streams.query.rows`, RESTARTED and CLOCK.
+# column because PySpark takes time per column to pass rows. Behind these come two that are not summed up: RESTARTED and
+# CLOCK.
 FIGURES = (
     *("events", "duplicates", "blocks", "alerts", "dead_letters", "reports", "stores"),
     *("new", "kept", "attached", "loaded", "unmirrored", "pages", "page_bytes", "open_us", "apply_us", "write_us"),
@@ -101,7 +101,7 @@ FIGURES = (
 RECORD_DDL = (
     "topic string, key binary, value binary, headers array<struct<key string, value binary>>, figures array<long>"
 )
-RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `streams.query.rows`
+RECORD_DDL += ", heard array<long>"  # queue managers that had events: see HEARD
 
 
 StoreSpans = list[tuple[bytes, Event]]
@@ -206,8 +206,13 @@ def _rotated(word: int, bits: int) -> int:
     return (word << bits | word >> 32 - bits) & _LOW
 
 
+# --- reports of Spark about a batch -----------------------------------------------------------------------------------
+# A producer whose `seq` has started again: the twins take its events for duplicates until it passes the old numbers. A
+# repeated delivery has old times, a producer that numbers from the beginning has new ones: most events of a store in a
+# batch are duplicates, and younger than the store's clock. That is a warning of the job only: it changes no state.
+
 OBSERVED = "mqtwin"  # name of the observation
-HEARD = "heard"  # column of `streams.query.rows.RECORD_DDL`, and prefix of the names of the observed words
+HEARD = "heard"  # column of RECORD_DDL, and prefix of the names of the observed words
 _WORD_BITS = 62  # used bits of a signed 64-bit number
 RESTARTED = "restarted_route"  # observed name: the largest number of a route with such a producer, plus one
 CLOCK = "clock"  # observed name: the latest event time of a store, microseconds

@@ -1,14 +1,11 @@
-"""The twins of a worker: cached between batches, and checked out for one batch at the lowest safe cost.
+"""The twins of a worker: cached between batches, checked out for one, and saved in Spark's state store.
 
 In the order of cost a twin is cached in this process, mapped from the mirror's file, or reloaded from the state store's
 pages; the token in the state store's header decides which is current (docs/architecture.md, The cache). A twin is
 dropped if its batch fails. Beyond the bounds of a process the least recently used ones are dropped too: partitions move
-between workers, and each worker would end up with every store. State of stores in Spark's state store: of each its
-header, and a map from page number to bytes. PySpark waits for the JVM's answer to each call: the key of the rows, the
-header, each page, the header again. The JVM answers requests in their order, so what only says "done" can be read
-later. Here `MAX_STORES` stores cost one wait, for their headers: the requests for them go out together, and the answers
-to writes are read with those of the next stores. This needs private names of PySpark. They are looked up once; if one
-is missing, all goes through the public interface.
+between workers, and each worker would end up with every store.
+
+Of each store the state store holds its header, and a map from page number to bytes.
 """
 
 from __future__ import annotations
@@ -245,6 +242,13 @@ def query_directory(query: str, plan: str) -> Path | None:
         return None  # without scratch space a worker reloads a store that another worker had last
     return directory
 
+
+# --- state of stores in Spark's state store ---------------------------------------------------------------------------
+# PySpark waits for the JVM's answer to each call: the key of the rows, the header, each page, the header again. The JVM
+# answers requests in their order, so what only says "done" can be read later. Here `MAX_STORES` stores cost one wait,
+# for their headers: the requests for them go out together, and the answers to writes are read with those of the next
+# stores. This needs private names of PySpark. They are looked up once; if one is missing, all goes through the public
+# interface.
 
 PAGES, HEADER = "pages", "header"  # names of the state variables
 KEY = StructType([StructField("page", LongType(), False)])

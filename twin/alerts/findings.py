@@ -1,9 +1,10 @@
 """Findings about the conditions of a store: severity, cause, the queues that fill, and actions.
 
-Texts are of now: of a resource that falls none says when it will be full, or asks for getters that are back. Resources
-of a store for alerts: usage, conditions, the queues that fill, and actions. Described in docs/alerts.md. Each kind of
-store has a class for each kind of resource. Source: [IBM: z/OS MVS Setting Up a Sysplex, structure full monitoring]
-(IXC585E at or above FULLTHRESHOLD, IXC586I below it).
+They are described in docs/alerts.md. Each kind of store has a class for each kind of resource. Texts are of now: of a
+resource that falls none says when it will be full, or asks for getters that are back.
+
+Source: [IBM: z/OS MVS Setting Up a Sysplex, structure full monitoring] (IXC585E at or above FULLTHRESHOLD, IXC586I
+below it).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from twin.conditions import CRITICAL, VARIES, WARNING, Condition, Pool, Resource
 from twin.records import GETTERS, Action, Filler, TimeToFull
 from twin.state.arrays import Array
 from twin.units import as_local, as_span, as_times, as_usage
+
+# --- resources --------------------------------------------------------------------------------------------------------
 
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
 CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: getters and putters come back in waves
@@ -230,6 +233,8 @@ class ResourceView(ABC):
             return f"{usage} as measured; watched from {self.watched_pct:.0f} %{growth}"
         return f"{usage}; {self.threshold_name} {self.threshold_pct:.0f} %{growth}"
 
+
+# --- stores -----------------------------------------------------------------------------------------------------------
 
 _FEW = 100  # entries, below which nothing is said of those that no queue has
 _MAX_NAMED = 3  # queues that the estate lacks

@@ -1,10 +1,11 @@
-"""The queues of a store: which of them fill it, ranked by their growth, and who reads them.
+"""The queues of a store: who reads them, and which of them fill it, ranked by their growth.
 
-A fact counts for three times the usual distance of its measurements, and "no handle open for input" only until a
-message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most. Queues
-that fill a store, ranked by their growth. The queue whose puts fail with 2192 is not necessarily the one that filled
-the store: queues are ranked by growth, not by failed puts. Samples are taken every 15 minutes of event time. Growth is
-counted from the last sample but one, so over 15 to 30 minutes.
+Readers: a fact counts for three times the usual distance of its measurements, and "no handle open for input" only until
+a message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most.
+
+Fillers: the queue whose puts fail with 2192 is not necessarily the one that filled the store. So queues are ranked by
+growth, not by failed puts. Samples are taken every 15 minutes of event time. Growth is counted from the last sample but
+one, so over 15 to 30 minutes.
 """
 
 from __future__ import annotations
@@ -248,6 +249,8 @@ class Readers(msgspec.Struct):
 def _time(text: str | None) -> int | None:
     return None if text is None else as_microseconds(text)
 
+
+# --- queues that fill the store ---------------------------------------------------------------------------------------
 
 _MAX_NAMED = 5
 

@@ -1,9 +1,11 @@
 """Causes and actions of alerts: rows of `runbook.toml`, and of the site's own file, with their facts.
 
-A cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD, SIZE,
-CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`. Sources of the commands: `twin.capacity`;
-[IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)]. The runbook of alerts: rows of `runbook.toml`, and of the site's
-own file, chosen by condition and facts.
+Runbook: rows are chosen by condition and facts.
+
+Facts: a cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD,
+SIZE, CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`.
+
+Sources of the commands: `twin.capacity`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ from twin.estate.model import mqsc_name
 from twin.estate.runbook import ActionRow, StepRow, placeholders, read_runbook
 from twin.records import GETTERS, Action, Filler, Step, is_full_now
 from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
+
+# --- runbook ----------------------------------------------------------------------------------------------------------
 
 NOTHING: Mapping[str, str] = {}
 _ROWS = read_runbook(Path(__file__).with_name("runbook.toml"))
@@ -130,6 +134,8 @@ def _fill(row: ActionRow, facts: Facts, effects: Mapping[str, str]) -> Action:
         undo=text(row.undo),
     )
 
+
+# --- facts: forecasts, rates and the queues that fill -----------------------------------------------------------------
 
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
 UNKNOWN_FILLER = "Which queue fills it is not known"

@@ -1,11 +1,7 @@
 """Warnings about an estate that is valid but unwise, one line each; listed in docs/estate.md.
 
 They concern its stores, the CFRM policy (sizes, automatic alter, the storage of a coupling facility), and the advice of
-the five documents. The size of an administration structure by the number of queue managers, as IBM has published it.
-Sources: [IBM: WebSphere MQ V6, Concepts and Planning, Table 19] for CFLEVEL 9: "for higher levels of CFCC, they
-probably need to be larger"; [IBM: IBM MQ for z/OS: Performance on IBM z16, CSQ_ADMIN by queue managers] for CFLEVEL 21
-to 24 and for 25, read off a chart to half a megabyte; [IBM: CSQE022E Structure CSQ_ADMIN unusable, swg21264321] for the
-list entries, which are counted for the queue managers that CSQ5PQSG has added, also for those that are down.
+the five documents.
 
 Sources:
     [IBM: MQ 9.2, DEFINE PSID] (EXPAND(USER) without a secondary extent cannot expand),
@@ -45,6 +41,12 @@ from twin.estate.model import (
     structures_of,
 )
 from twin.units import KIB, MIB, format_size
+
+# --- size of an administration structure, by the number of queue managers, as IBM has published it --------------------
+# Sources: [IBM: WebSphere MQ V6, Concepts and Planning, Table 19] for CFLEVEL 9: "for higher levels of CFCC, they
+# probably need to be larger"; [IBM: IBM MQ for z/OS: Performance on IBM z16, CSQ_ADMIN by queue managers] for CFLEVEL
+# 21 to 24 and for 25, read off a chart to half a megabyte; [IBM: CSQE022E Structure CSQ_ADMIN unusable, swg21264321]
+# for the list entries, which are counted for the queue managers that CSQ5PQSG has added, also for those that are down.
 
 ENTRIES_PER_QMGR = 1000  # list entries that it must have room for [IBM: swg21264321]
 MAX_QMGRS = 32  # of the published sizes
@@ -92,6 +94,8 @@ def published_for(cflevel: int | None) -> PublishedSizes:
     # Between CFLEVEL 9 and 21 nothing is published: the older figure would be too small.
     return PUBLISHED[1] if fitting is PUBLISHED[0] and cflevel > fitting.from_cflevel else fitting
 
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
 
 _MAX_GROWTH = 2  # SIZE over INITSIZE
 _MAX_UTILIZATION_PCT = 60  # MAXUTILIZATION(60%) [IBM: Health Checker, XCF_CF_MEMORY_UTILIZATION]

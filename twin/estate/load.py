@@ -1,7 +1,4 @@
-"""Loading an estate from its file, whose stores are composed attribute by attribute.
-
-Stores of an estate, composed attribute by attribute; TOML overrides MQSC and CFRM.
-"""
+"""Loading an estate from its file, whose stores are composed attribute by attribute; TOML overrides MQSC and CFRM."""
 
 from __future__ import annotations
 
@@ -44,6 +41,8 @@ from twin.estate.routes import (
 from twin.estate.rows import SourceValue, Values
 from twin.estate.sources import Entry, Sources, gather, read_toml, value
 from twin.units import format_size
+
+# --- stores -----------------------------------------------------------------------------------------------------------
 
 TOML_CF_LEVEL = 5  # of a structure described in TOML only: its default, OFFLOAD(SMDS), needs it [IBM: DEFINE CFSTRUCT]
 _LEVEL_OF_NO_MESSAGES = 3  # no offload
@@ -428,6 +427,9 @@ def queue_manager_logs(sources: Sources, files: Mapping[str, QueueFile]) -> dict
 
 def _facility_names(sources: Sources) -> list[str]:
     return sorted({key[0] for key in sources.entries("coupling_facility")} | set(sources.policies.coupling_facilities))
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
 
 
 def as_estate(estate: Estate | str | PathLike[str]) -> Estate:

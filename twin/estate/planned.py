@@ -1,11 +1,10 @@
 """Planned work of a store, and its history: past rises, with which its twin begins.
 
-A plan comes from a table [[planned]] of the estate or from a PLAN event (docs/planned-work.md). A recurrence is an
-RRULE [RFC 5545, 3.3.10] of local times in the zone of the site: a time that a change of the clocks leaves out is taken
-with the offset before it, one that comes twice is the first. Rules are bounded: those that never hold, or need to be
-counted from far back, would cost the twin seconds. History of an estate: past rises of its stores and puts of their
-last days, with which their twins begin. `mqtwin warm` learns it from a recording; the key `history` of an estate file
-names it (docs/estate.md).
+Plans: one comes from a table [[planned]] of the estate or from a PLAN event (docs/planned-work.md). A recurrence is an
+RRULE [RFC 5545, 3.3.10] of local times in the zone of the site.
+
+History: past rises of the stores of an estate and puts of their last days, with which their twins begin. `mqtwin warm`
+learns it from a recording; the key `history` of an estate file names it (docs/estate.md).
 """
 
 from __future__ import annotations
@@ -212,6 +211,8 @@ def planned_text(store: str, content: Mapping[str, Any]) -> str:
 
 
 # --- recurrences ------------------------------------------------------------------------------------------------------
+# A time that a change of the clocks leaves out is taken with the offset before it, one that comes twice is the first.
+# Rules are bounded: those that never hold, or need to be counted from far back, would cost the twin seconds.
 
 
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
@@ -326,6 +327,8 @@ def _starts(rule: str, start: int | None, zone: tzinfo, day: int) -> tuple[int, 
     starts = ((time.replace(tzinfo=zone) - _EPOCH) // timedelta(microseconds=1) for time in times)
     return tuple(sorted({time for time in starts if day * _DAY <= time < (day + 1) * _DAY}))
 
+
+# --- history ----------------------------------------------------------------------------------------------------------
 
 SCHEMA = 1
 

@@ -1,15 +1,15 @@
-"""The estate, its routes (the store of an event, by queue manager and queue or store), and its form in a checkpoint.
+"""The estate, its routes and queues, and its form in a checkpoint.
 
-A route is identified by its index, which stands for store, queue manager and queue: event batches carry it instead of
-three strings. Routes are sorted by (store, queue manager, queue, reported name), so two loads of the same estate number
-them alike. HEARTBEAT and RESTART without `store` concern every store of their queue manager: docs/events.md. A saved
-estate is that of the estate as checked, not of its files, which others may change; it holds no code, unlike a pickle.
-Queues: the store that holds the messages of each, the aliases that resolve to it, and the routes of an estate. Sources:
-[IBM: MQ 9.2, DEFINE queues, q085690_] (a queue manager cannot open a private object that has the name of a shared
-queue, MQRC 2343), [IBM: MQ 9.2, DEFINE QALIAS, q085700_] (an alias of an alias cannot be opened), [IBM: MQ 9.2, DEFINE
-QREMOTE] (a message for a remote queue goes to the transmission queue XMITQ, else to the one named RQMNAME), [IBM: MQ
-9.2, DEFINE STGCLASS] (a page set that does not exist is an error only for the application that puts to it). A queue
-without a store is an error: docs/estate.md.
+Routes: the store of an event, by queue manager and queue or store. A route is identified by its index: event batches
+carry it instead of three strings. Routes are sorted by (store, queue manager, queue, reported name), so two loads of
+the same estate number them alike. HEARTBEAT and RESTART without `store` concern every store of their queue manager:
+docs/events.md.
+
+A saved estate is that of the estate as checked, not of its files, which others may change; it holds no code, unlike a
+pickle.
+
+Queues: the store that holds the messages of each, and the aliases that resolve to it. A queue without a store is an
+error: docs/estate.md.
 """
 
 from __future__ import annotations
@@ -253,6 +253,14 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         runbook=text.runbook,
         planned=text.planned,
     )
+
+
+# --- queues, and the routes that they make ----------------------------------------------------------------------------
+# Sources: [IBM: MQ 9.2, DEFINE queues, q085690_] (a queue manager cannot open a private object that has the name of a
+# shared queue, MQRC 2343), [IBM: MQ 9.2, DEFINE QALIAS, q085700_] (an alias of an alias cannot be opened), [IBM: MQ
+# 9.2, DEFINE QREMOTE] (a message for a remote queue goes to the transmission queue XMITQ, else to the one named
+# RQMNAME), [IBM: MQ 9.2, DEFINE STGCLASS] (a page set that does not exist is an error only for the application that
+# puts to it).
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Rows of attributes: all that is known of one, and the checked conversion of single values.
 
+A check converts a value from its source form to the form of the estate, or raises ValueError or TypeError whose text
+states the expected value ("must be 0 to 100"). `convert` turns that into an `EstateError` with place and value.
+
 Tables of the TOML file, keywords of MQSC, CFRM and D XCF texts, texts of what people changed, statements of plans and
-sliders of the page are made of rows. Checked conversion of single values. A check converts a value from its source form
-to the form of the estate, or raises ValueError or TypeError whose text states the expected value ("must be 0 to 100").
-`convert` turns that into an `EstateError` with place and value.
+sliders of the page are made of rows.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from twin.estate.errors import EstateError, show
 from twin.units import CYLINDER, KIB, MAX_SIZE, TRACK, format_size, parse_size
+
+# --- checked conversion of single values ------------------------------------------------------------------------------
 
 Check = Callable[[Any], Any]
 """A check of a value of the estate: it returns the value, converted, or raises one of WRONG with what it must be."""
@@ -245,6 +248,8 @@ def word_set(words: str) -> frozenset[str]:
 def _joined_by_or(words: tuple[str, ...]) -> str:
     return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
 
+
+# --- rows -------------------------------------------------------------------------------------------------------------
 
 BYTES, PAGES = "bytes", "pages"  # units of sizes
 

@@ -1,9 +1,9 @@
 """Conversion of public events between dictionaries, JSON lines and Arrow tables.
 
-An absent field is absent in a dictionary and null in a table. `attributes` and `measured` are JSON text in a table. The
-fields are described in docs/events.md. Single Arrow rows as fields for the exact rules, and as JSON text of bounded
-length. A value of a few bytes in a column may expand to many: a word of a dictionary, a run, nested lists. Values are
-therefore converted to Python within a budget of bytes, and bytes beyond it are only counted.
+The fields are described in docs/events.md. An absent field is absent in a dictionary and null in a table. `attributes`
+and `measured` are JSON text in a table.
+
+Single Arrow rows become fields for the exact rules, and JSON text of bounded length.
 """
 
 from __future__ import annotations
@@ -239,6 +239,10 @@ def arrow_value(table: pa.Table) -> bytes:
         writer.write_batch(batch)
     return bytes(sink.getvalue().to_pybytes())
 
+
+# --- single Arrow rows ------------------------------------------------------------------------------------------------
+# A value of a few bytes in a column may expand to many: a word of a dictionary, a run, nested lists. Values are
+# therefore converted to Python within a budget of bytes, and bytes beyond it are only counted.
 
 _SMALL_BYTES = 1 << 20  # text columns up to this size are converted to Python as a whole
 _NUMBER_BYTES = 8

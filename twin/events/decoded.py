@@ -1,12 +1,11 @@
-"""Results of decoding: event rows, dead letters, and the origin of each.
+"""Results of decoding: event rows, dead letters, and the origin of each; and event batches of one store.
 
-Long values of dead letters are cut, and rejects beyond the limit of a record are only counted. Event batches of one
-store: rows in memory, and compact bytes between the processes of a job. The bytes are private to a job: they carry a
-version, and no other version reads them. Layout, little-endian: magic "MQB", version u1, length of the store name u2,
-the name in UTF-8, rows u4, extras u4; one column for each field of `kernels.EVENT` in `_COLUMNS`' order; the extras,
-each row u4, length u4, record i8, index i8, bytes. A column is a head (kind u1, width u1, first i8, low i8) and its
-numbers, `width` bytes each, unsigned, above `low`. The smallest of four encodings is chosen: a constant column costs 18
-bytes per batch, a queue 1 byte per event, a unit of work 1 bit per event outside one.
+Dead letters: their long values are cut, and rejects beyond the limit of a record are only counted.
+
+A batch is rows in memory, and compact bytes between the processes of a job. The bytes are private to a job: they carry
+a version, and no other version reads them.
+
+Each column has the smallest of four encodings:
 
 * CONSTANT: no numbers; every row is `low`.
 * PLAIN: one number per row.
@@ -42,6 +41,14 @@ from twin.events.refusals import (
     max_object_bytes,
 )
 from twin.events.rules import Accepted, Row
+
+# --- batches of one store ---------------------------------------------------------------------------------------------
+# Layout, little-endian: magic "MQB", version u1, length of the store name u2, the name in UTF-8, rows u4, extras u4;
+# one column for each field of `kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, record i8,
+# index i8, bytes.
+#
+# A column is a head (kind u1, width u1, first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`. A
+# constant column costs 18 bytes per batch, a queue 1 byte per event, a unit of work 1 bit per event outside one.
 
 VERSION = 3
 
@@ -220,6 +227,8 @@ def _size(kind: int, width: int, first: int, rows: int) -> int:
         return (rows + 7) // 8 + first * width
     return (rows if kind == PLAIN else rows - 1) * width
 
+
+# --- results of decoding ----------------------------------------------------------------------------------------------
 
 Array = npt.NDArray[Any]
 

@@ -1,9 +1,10 @@
 """Fields of an event: the list from which the decoder, the Arrow schema and the published schema are made.
 
 A COMMIT without `uow` comes from an application without messages in syncpoint and has no effect. `make schemas` writes
-the texts below the fields into docs/events.md and schemas/event.schema.json. MEASURE: the fields that the real system
-may be measured by, and their checks. They are the measurable fields of the state record (docs/state.md) of the store,
-and every one may be absent. Sources: docs/events.md, "Measurements".
+the texts below the fields into docs/events.md and schemas/event.schema.json.
+
+MEASURE: the fields that the real system may be measured by, and their checks. They are the measurable fields of the
+state record (docs/state.md) of the store, and every one may be absent. Sources: docs/events.md, "Measurements".
 """
 
 from __future__ import annotations
@@ -310,6 +311,8 @@ def without_nulls(measured: Mapping[str, Any]) -> Measured:
 def _not_null(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
+
+# --- fields of an event -----------------------------------------------------------------------------------------------
 
 INT64_MAX = 2**63 - 1
 FIRST_YEAR, LAST_YEAR = 2000, 2100

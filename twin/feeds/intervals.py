@@ -1,23 +1,11 @@
-"""Counts of an interval as events: spread over slices, with the sum of the bytes kept exactly; and of idle stores.
+"""Counts of an interval as events: spread over slices, beside idle stores, and beside spans.
 
-An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
-steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change within
-the interval only a measured depth bounds it: between `depth - gets` and `depth + puts` of the interval. The lengths are
-the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message takes data
-elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`, and exact if all have one length. A
-queue whose counts are 0 has no event, and the clock that its store shares with others would stop. So a heartbeat at the
-end of the interval is sent for each store whose counts were read and that had no event (`IdleStores`), never for one
-whose counts were not read. Spans beside statistics: the calls that interval counts show beyond the spans of the same
-queue and time. Not every message carries trace context, and applications sample [IBM: MQ 9.4.3, Trace context];
-statistics count every put and get. Of files (`SpanCoverage`), the counts of a window of time are thinned by the number
-of spans in it: the rest are the messages that no span shows. Sums are then those of the statistics, where these counted
-at least as many. Live (`LiveCoverage`), statistics arrive some minutes after the spans of the same time, so the share
-of the last whole windows is applied to the present spans of each queue's puts and gets: one stands for 1 / share calls,
-the span itself and an event with a count for the others. The assumption that the share stays the same is printed; the
-drift against measurements shows where it fails.
+Slices: an interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its
+gets. The sum of the bytes is kept exactly.
 
-Sources:
-    docs/feeds.md, "Idle stores"; docs/events.md, "Time".
+Idle stores get a heartbeat. Spans: the calls that interval counts show beyond the spans of the same queue and time.
+
+Sources: docs/feeds.md, "Idle stores"; docs/events.md, "Time".
 """
 
 from __future__ import annotations
@@ -32,6 +20,14 @@ from kernels.json_scan import COUNT_MAX, LENGTH_MAX
 from twin.estate import Estate, RoutingError
 from twin.events import Event
 from twin.events.fields import Op
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+# With steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change
+# within the interval only a measured depth bounds it: between `depth - gets` and `depth + puts` of the interval.
+#
+# The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A
+# message takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`, and exact if all
+# have one length.
 
 MAX_SLICES = 1000
 MAX_RATE = 10_000_000  # messages/s of a queue; far more than any queue manager moves
@@ -168,6 +164,9 @@ def _pieces(count: int) -> Iterator[int]:
 
 
 # --- idle stores ------------------------------------------------------------------------------------------------------
+# A queue whose counts are 0 has no event, and the clock that its store shares with others would stop. So a heartbeat at
+# the end of the interval is sent for each store whose counts were read and that had no event (`IdleStores`), never for
+# one whose counts were not read.
 
 
 @dataclass(slots=True)
@@ -224,6 +223,15 @@ class IdleStores:
         due, self._due = self._due, []
         yield from due
 
+
+# --- spans beside statistics ------------------------------------------------------------------------------------------
+# Not every message carries trace context, and applications sample [IBM: MQ 9.4.3, Trace context]; statistics count
+# every put and get. Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it:
+# the rest are the messages that no span shows. Sums are then those of the statistics, where these counted at least as
+# many. Live (`LiveCoverage`), statistics arrive some minutes after the spans of the same time, so the share of the last
+# whole windows is applied to the present spans of each queue's puts and gets: one stands for 1 / share calls, the span
+# itself and an event with a count for the others. The assumption that the share stays the same is printed; the drift
+# against measurements shows where it fails.
 
 WINDOW_S = 900.0  # seconds; a window holds whole intervals of most statistics
 WINDOWS = 4  # whole windows whose sums give the share: an hour

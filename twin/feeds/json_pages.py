@@ -1,9 +1,11 @@
-"""JSON of a page: objects one after the other, one per line, or in an array, in bounded memory.
+"""JSON of a page: its objects, in bounded memory, also those within objects of other programs.
 
-Objects of a format within those of a program that has collected, stored or exported them. Forwarders and stores of logs
-(Splunk, Elastic, Loki, CloudWatch, the Logging of Google Cloud) and converters of Kafka Connect put an object, or its
-text, under a name of theirs, beside a time. What is wrapped is found by what it has, not by how deep it lies, so that
-`mqtwin import` and `mqtwin collect` read the same.
+The objects of a page stand one after the other, one per line, or in an array.
+
+Other programs have collected, stored or exported them: forwarders and stores of logs (Splunk, Elastic, Loki,
+CloudWatch, the Logging of Google Cloud) and converters of Kafka Connect. They put an object, or its text, under a name
+of theirs, beside a time. What is wrapped is found by what it has, not by how deep it lies, so that `mqtwin import` and
+`mqtwin collect` read the same.
 """
 
 from __future__ import annotations
@@ -186,6 +188,8 @@ def integer(value: Any) -> int:
         return int(value)
     raise ValueError(f"{str(value)[:40]!r} is not an integer")
 
+
+# --- objects within those of other programs ---------------------------------------------------------------------------
 
 _OWN = frozenset(  # names that an object of a format has, in lower case
     (

@@ -1,16 +1,11 @@
-"""Measurements that answers and records of queue managers make, by store, with the facts of its queues.
+"""Measurements of stores with the facts of their queues, names as sources write them, and levels as RMF has them.
 
-Each queue manager knows its own handles of a shared queue only: those of the members of its group are summed. Names as
-sources write them: of stores and their queue managers, command prefixes, message ids. A command prefix is the word
-behind the id of a message of MQ for z/OS. It has one to eight characters, of which the first may be any of . ( * & + -
-| ! ; $ ) % _ ? ' " = @ # and those that code pages make of them, such as ] and [ [IBM: MQ 9.4, Defining command prefix
-strings]. It often ends with the name of its queue manager, of one to four capitals and digits, but need not. Names of
-modules have eight letters. A message id has 24 bytes; an event has 48 lower-case hexadecimal digits. Kafka Connect
-writes the header JMS_IBM_MQMD_MsgId as text of hexadecimal digits with or without `ID:`, since 2026 as bytes: raw
-(ByteArrayConverter) or in Base64 (SimpleHeaderConverter) [IBM: kafka-connect-mq-source, pull request 183]. Levels of
-structures and coupling facilities as RMF has them, in SMF 74 or printed: one measurement an interval. Each system of a
-sysplex reports the same structures, with the same levels; structures of duplexing are in two coupling facilities. What
-was reported first of an interval counts.
+Measurements are made from answers and records of queue managers. Each queue manager knows its own handles of a shared
+queue only: those of the members of its group are summed.
+
+Names are those of stores and their queue managers, command prefixes and message ids.
+
+Levels of structures and coupling facilities are in SMF 74 or printed: one measurement an interval.
 """
 
 from __future__ import annotations
@@ -285,6 +280,16 @@ def _values(name: str, statuses: Mapping[str, QueueStatus]) -> list[int]:
     return [cast("Mapping[str, int]", status)[name] for status in statuses.values() if name in status]
 
 
+# --- names ------------------------------------------------------------------------------------------------------------
+# A command prefix is the word behind the id of a message of MQ for z/OS. It has one to eight characters, of which the
+# first may be any of . ( * & + - | ! ; $ ) % _ ? ' " = @ # and those that code pages make of them, such as ] and [
+# [IBM: MQ 9.4, Defining command prefix strings]. It often ends with the name of its queue manager, of one to four
+# capitals and digits, but need not. Names of modules have eight letters.
+#
+# A message id has 24 bytes; an event has 48 lower-case hexadecimal digits. Kafka Connect writes the header
+# JMS_IBM_MQMD_MsgId as text of hexadecimal digits with or without `ID:`, since 2026 as bytes: raw (ByteArrayConverter)
+# or in Base64 (SimpleHeaderConverter) [IBM: kafka-connect-mq-source, pull request 183].
+
 _CONNECTOR = "CSQE"  # CSQE, group, queue manager, 02; both names padded to 4 characters [IBM: MQ, message CSQE005I]
 _PAD = "@"
 _NAME = re.compile(r"[A-Z][A-Z0-9]{0,3}")
@@ -423,6 +428,10 @@ def message_id(value: str | bytes) -> str | None:
     digits = raw.hex()
     return None if digits == _NO_ID or len(raw) != ID_BYTES else digits
 
+
+# --- levels as RMF has them -------------------------------------------------------------------------------------------
+# Each system of a sysplex reports the same structures, with the same levels; structures of duplexing are in two
+# coupling facilities. What was reported first of an interval counts.
 
 _PREFIX = 4  # characters of a queue-sharing group in a z/OS structure name
 _MAX_STORES = 10_000

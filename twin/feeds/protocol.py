@@ -2,11 +2,9 @@
 
 A feed never raises an error for its input: what it cannot read is a complaint, and it continues behind that. It yields
 each event that its data show, also of names that the estate lacks: `Intake.sift` puts those aside. What it keeps
-between pages is bounded, so that a page may come from a file, a topic or a server. Pages of one stream continue each
-other: a record, an object or a message may begin in one page and end in another. Records in segments and objects over
-several lines, which begin in a page of a stream and end in a later one. Each stream keeps at most one, and what waits
-is bounded by its number, its bytes and its age by the times of the pages of its partition: the same pages in the same
-order give the same events, however far other partitions are read.
+between pages is bounded, so that a page may come from a file, a topic or a server.
+
+Pages of one stream continue each other: a record, an object or a message may begin in one page and end in another.
 """
 
 from __future__ import annotations
@@ -363,6 +361,11 @@ def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> 
     feed.shows = FORMATS[name].shows
     return feed
 
+
+# --- records in segments, and objects over several lines --------------------------------------------------------------
+# Each stream keeps at most one that begins in a page and ends in a later one. What waits is bounded by its number, its
+# bytes and its age by the times of the pages of its partition: the same pages in the same order give the same events,
+# however far other partitions are read.
 
 _MAX_STREAMS = 1000
 _MAX_BYTES = 64 << 20

@@ -1,8 +1,6 @@
 """Files that a site has: what each of them is, the estate that they show, and the recording that they make.
 
-Clocks of files, compared by what they show: a log that was read in the wrong zone has the right levels too early. Two
-sources that show the same level of a store (the log of one member and that of another, a log and SMF) must agree. Where
-they do not, but would with one of them moved by half hours, its zone is wrong.
+Their clocks are compared by what they show: a log that was read in the wrong zone has the right levels too early.
 """
 
 from __future__ import annotations
@@ -35,6 +33,10 @@ from twin.feeds.json_pages import objects_of
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
+
+# --- clocks of files --------------------------------------------------------------------------------------------------
+# Two sources that show the same level of a store (the log of one member and that of another, a log and SMF) must agree.
+# Where they do not, but would with one of them moved by half hours, its zone is wrong.
 
 _HALF_HOUR = 1_800_000_000  # microseconds
 _MAX_SHIFT = 28  # half hours: zones are 14 h ahead of UTC at most
@@ -130,6 +132,8 @@ def _difference(right: Series, other: Series, moved: int) -> float | None:
             total, number = total + abs(near[1] - level), number + 1
     return total / number if number >= _MIN_POINTS else None
 
+
+# --- files, estate, recording -----------------------------------------------------------------------------------------
 
 MQSC, RECORDING = "mqsc", "recording"
 _LOOKED_AT = 8 << 20  # bytes of a file that show its format

@@ -1,14 +1,12 @@
-"""Layouts of MQ's SMF sections: the fields that feeds use, each by its offset and kind.
+"""Layouts of SMF: the sections of MQ's records that feeds use, and SMF 74 subtype 4 of RMF.
 
-Sources: [IBM: mq-smf-csv, C structures of the sections] for offsets and widths; those marked "fixture" below were
-checked on real records, those marked "document" were seen in no record. A field that lies beyond the end of a section
-is absent, None or 0: sections grew with the versions of MQ. Numbers are big-endian, texts EBCDIC. SMF 74 subtype 4 of
-RMF: the activity of a coupling facility. Entries, elements and SCM of its structures are read. Sources: [IBM: z/OS MVS
-System Management Facilities, record type 74: Header/Self-defining Section, RMF Product Section, Storage Data Section,
-Request Data Section, Storage Class Memory Data Section] for the fields whose comment says nothing. Those marked
-[assumed] stand on pages that were not read to their end: their order is that of IBM's list of fields, their widths
-follow from its formats. They are used only where what they say of each other is true, or else left out with a
-complaint. No record with a structure of MQ was seen.
+MQ's sections: each field by its offset and kind. Sources: [IBM: mq-smf-csv, C structures of the sections] for offsets
+and widths; those marked "fixture" below were checked on real records, those marked "document" were seen in no record. A
+field that lies beyond the end of a section is absent, None or 0: sections grew with the versions of MQ. Numbers are
+big-endian, texts EBCDIC.
+
+SMF 74 subtype 4: the activity of a coupling facility. Entries, elements and SCM of its structures are read. No record
+with a structure of MQ was seen.
 """
 
 from __future__ import annotations
@@ -239,6 +237,13 @@ SECTIONS: Mapping[str, Section[SectionValues]] = {
     section.eyecatcher: section for section in (QIS1, QESD, QMST, QPST, QQST, WTAS, WQ)
 }
 
+
+# --- SMF 74 subtype 4 -------------------------------------------------------------------------------------------------
+# Sources: [IBM: z/OS MVS System Management Facilities, record type 74: Header/Self-defining Section, RMF Product
+# Section, Storage Data Section, Request Data Section, Storage Class Memory Data Section] for the fields whose comment
+# says nothing. Those marked [assumed] stand on pages that were not read to their end: their order is that of IBM's list
+# of fields, their widths follow from its formats. They are used only where what they say of each other is true, or else
+# left out with a complaint.
 
 TYPE, SUBTYPE = 74, 4
 _Values = TypeVar("_Values", bound=msgspec.Struct)

@@ -1,4 +1,4 @@
-"""Evidence of a forecast: sentences with numbers that an operator can check; and the error of the model behind it.
+"""Evidence of a forecast: sentences with numbers that an operator can check; the model's error; planned work.
 
 Planned work that does not fit: the watch about it before it begins, and what alerts about filling say of it. A window
 is rolled through the rules of the store alone, on top of what is held now: docs/planned-work.md.
@@ -188,6 +188,8 @@ def doubt(view: ForecastView, fill: FillModel) -> float:
         return 0.0
     return float(min(_MAX_DOUBT, pct / max(100.0 * (1.0 - usage(fill, fullest(fill))), 1.0)))
 
+
+# --- planned work that does not fit -----------------------------------------------------------------------------------
 
 _OTHER_ROOM = 0.2  # of the messages for which there was room, from which the alert is updated [assumed]
 _LONGER = 0.02  # of the bins before a step: how long it is

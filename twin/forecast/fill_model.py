@@ -1,8 +1,7 @@
-"""The fill model: a store as the forecast rolls it forward, by length class.
+"""The fill model: a store as the forecast rolls it forward, by length class; and what the forecast reads of a twin.
 
-`kernels.futures` reads it from the arrays; here is what attributes of a structure say. A rule size within a class
-offloads the share of the class above it; lengths are taken as even in their logarithm. The part of a store twin that
-its forecast reads.
+`kernels.futures` reads the model from the arrays; here is what attributes of a structure say. A rule size within a
+class offloads the share of the class above it; lengths are taken as even in their logarithm.
 """
 
 from __future__ import annotations
@@ -187,6 +186,9 @@ def _above(size: int, least: int) -> float:
     if least >= high:
         return 0.0
     return float((np.log(high) - np.log(least)) / (np.log(high) - np.log(max(1, low))))
+
+
+# --- the part of a store twin that its forecast reads -----------------------------------------------------------------
 
 
 class LastDrift(Protocol):

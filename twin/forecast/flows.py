@@ -1,11 +1,9 @@
-"""Flows of a store: the present regime, and futures drawn from it.
+"""Flows of a store: the present regime, futures drawn from it, and how the queues that fill it are read.
 
 `kernels.regime` finds where the present regime begins. Futures are drawn from its bins, in blocks, so that bursts stay
-bursts. The error of a mean over few bins, and the future drift of the mean, are drawn for each future. How the queues
-that fill a store are read: by nobody, by getters that lag behind, or by some that keep up. The queue that grows most
-decides. A store that is emptied almost as fast as it is filled seldom becomes full; one from which nothing is got does.
-How earlier rises ended says nothing about a queue that no application has open for input, except where it is read on a
-timetable: then its getters come back as they did before, until they are away for longer than usual.
+bursts. The error of a mean over few bins, and the future drift of the mean, are drawn for each future.
+
+Queues are read by nobody, by getters that lag behind, or by some that keep up. The queue that grows most decides.
 """
 
 from __future__ import annotations
@@ -375,6 +373,11 @@ def take_out(stops: Sequence[Stop], tick: int, flows: Array, totals: Array) -> N
         sums[:, LEFT] *= others
         sums[:, LAG] *= others
 
+
+# --- how the queues that fill a store are read ------------------------------------------------------------------------
+# A store that is emptied almost as fast as it is filled seldom becomes full; one from which nothing is got does. How
+# earlier rises ended says nothing about a queue that no application has open for input, except where it is read on a
+# timetable: then its getters come back as they did before, until they are away for longer than usual.
 
 _LEAST_TICKS = 5 * MINUTE_TICKS  # over which what is got is compared with what is put, at least
 _ABSENT_TICKS = 2 * MINUTE_TICKS  # without a get, from which getters are absent [fitted]

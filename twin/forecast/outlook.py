@@ -1,9 +1,10 @@
-"""The outlook of a store: when it will be full, and how probable that is.
+"""The outlook of a store: when it will be full, and how probable that is; and the extension of measured levels.
 
-The store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`). Whether the
-rise continues until then is estimated from how the store's rises have ended before (`twin.forecast.rises`). Extension
-of measured levels of a resource: by a line, or by a curve that levels off where the rise becomes slower. Source:
-[published: Gardner, McKenzie, "Forecasting trends in time series", 1985: the damped trend].
+Outlook: the store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`).
+Whether the rise continues until then is estimated from how the store's rises have ended before (`twin.forecast.rises`).
+
+Extension: by a line, or by a curve that levels off where the rise becomes slower. Source: [published: Gardner,
+McKenzie, "Forecasting trends in time series", 1985: the damped trend].
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from twin.forecast.rises import (
 )
 from twin.records import TimeToFull
 from twin.state.arrays import Array
+
+# --- extension of measured levels of a resource -----------------------------------------------------------------------
 
 MIN_LEVELS = 5  # of a rise, before it is extended
 _FALL = 0.02  # share of the resource by which a level falls where a rise has ended
@@ -122,6 +125,8 @@ def _line(times: Array, levels: Array) -> tuple[float, float]:
     rest = levels - levels.mean() - slope * centred
     return slope, float(np.sqrt(float(rest @ rest) / max(1, times.size - 2) / square))
 
+
+# --- outlook ----------------------------------------------------------------------------------------------------------
 
 SECONDS = TICK // 1_000_000  # of a bin
 FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick

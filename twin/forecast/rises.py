@@ -1,18 +1,11 @@
-"""The ends of a store's earlier rises, and the chance that the rise under way lasts until the store is full.
+"""How a store's earlier rises ended, the chance that the present one lasts until full, and puts by half hours.
 
 A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its structure
 (`kernels.meters`) has rises of its own blocks, which those of the store do not show. A rise that ended in 2192 counts
 as one that continued. Half a rise of a kind not seen yet is added to those seen; it is expected to last as long again
-as it has so far, or three times as long where a getter has stopped. Puts of a store by half hours, and experts that
-predict them from its own days. The puts of the last eight days are kept. At a look, experts predict how many there will
-be in the next half hour and in the next one, two, four and eight hours: as many as now, as many as at this hour of
-earlier days, between the two, now with the change that earlier days had at this hour, as many as a week ago. Each
-expert is scored, for each of these spans, by the logarithm of the ratio between its prediction and what came, at every
-half hour of the last days; what is predicted is the mean of their logarithms, weighted by the likelihood of these
-errors. So the prediction follows days that repeat; where they do not, it is the present rate. There is none before the
-second day has been compared with the first. Sources: [published: Vovk, "Aggregating strategies", 1990] (experts
-weighted by the logarithm of what they predicted); [published: Bates and Granger, "The combination of forecasts", 1969]
-(their mean has a smaller error than any).
+as it has so far, or three times as long where a getter has stopped.
+
+Puts: experts predict them from the store's own days.
 """
 
 from __future__ import annotations
@@ -275,6 +268,19 @@ def rescale(store: Store, before: Array, after: Array) -> None:
         earlier[name] *= factors[earlier["tide"]]
     store.tides_dirty[:] = store.rises_dirty[:] = 1
 
+
+# --- puts by half hours -----------------------------------------------------------------------------------------------
+# The puts of the last eight days are kept. At a look, experts predict how many there will be in the next half hour and
+# in the next one, two, four and eight hours: as many as now, as many as at this hour of earlier days, between the two,
+# now with the change that earlier days had at this hour, as many as a week ago.
+#
+# Each expert is scored, for each of these spans, by the logarithm of the ratio between its prediction and what came, at
+# every half hour of the last days; what is predicted is the mean of their logarithms, weighted by the likelihood of
+# these errors. So the prediction follows days that repeat; where they do not, it is the present rate. There is none
+# before the second day has been compared with the first.
+#
+# Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
+# [published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than any).
 
 DAY, WEEK = 48, 336  # half hours
 HALF_HOURS = 8 * DAY  # half hours of puts

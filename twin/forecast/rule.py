@@ -1,8 +1,10 @@
-"""The alert rule: from a forecast in numbers to watch, page, or neither.
+"""The alert rule: from a forecast in numbers to watch, page, or neither; and stores that refuse puts now.
 
-It has no state: the caller keeps hold times and the time since which a danger is over. Stores that refuse puts now: a
-full resource needs no forecast. This is the only check of whether a store does. Also the time that a store has left if
-its traffic continues, just before and just after a change.
+The rule has no state: the caller keeps hold times and the time since which a danger is over.
+
+A full resource needs no forecast. The check here is the only one of whether a store refuses puts.
+
+`Left` is the time that a store has left if its traffic continues, just before and just after a change.
 """
 
 from __future__ import annotations
@@ -173,6 +175,8 @@ def needed(situation: Situation, config: ForecastSettings, worth: Worth = lambda
     """Return the probability of full from which a danger in a situation is a page."""
     return paying(_NEEDED[situation], config.needless * worth(situation))
 
+
+# --- refused puts, and the time left ----------------------------------------------------------------------------------
 
 LEFT_HOURS = 8  # for which a store is rolled forward when it is asked how long it has left
 

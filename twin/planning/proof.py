@@ -1,10 +1,11 @@
-"""Proof of advice: a recording replayed with each plan, its puts as requests.
+"""Proof of advice: a recording replayed with each plan; and regular rises of recordings, proposed as planned work.
 
-A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, as
-`mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a smaller size if it refuses
-no more puts than the present one, each with a margin if one is requested. A plan that does not hold is enlarged until
-it does, or left out. Described in docs/what-if.md. Rises at the same hour on most days of recordings, proposed as
-planned work (docs/planned-work.md).
+A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, its
+puts as requests, as `mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a
+smaller size if it refuses no more puts than the present one, each with a margin if one is requested. A plan that does
+not hold is enlarged until it does, or left out. Described in docs/what-if.md.
+
+Regular rises are those at the same hour on most days (docs/planned-work.md).
 """
 
 from __future__ import annotations
@@ -339,6 +340,8 @@ def replay_with(
         usage_pct=tuple(fullest),
     )
 
+
+# --- rises proposed as planned work -----------------------------------------------------------------------------------
 
 _LEAST_PCT = 5.0  # of the store, that a rise takes [assumed]
 _ENDS_AT = 0.3  # of a rise, that is taken back where it has ended

@@ -1,9 +1,11 @@
-"""Act: a step of an alert's runbook as a change that can be handed over, with its predicted effect: docs/acts.md.
+"""Act: a step of an alert's runbook as a change that can be handed over, and the site's list of allowed changes.
 
-The statement of an alert is a text of others. It is read as one of four templates with typed parameters, written anew
-from these by the code of the runbook, and refused where the two differ: no text of a record is handed over. The site's
-own list of the changes that may be requested: actions.toml, described in docs/acts.md. Nothing is allowed by default.
-The file says who may not be doubted later, so it belongs to who runs the process, and nobody else may read or write it.
+A change comes with its predicted effect: docs/acts.md. The statement of an alert is a text of others. It is read as one
+of four templates with typed parameters, written anew from these by the code of the runbook, and refused where the two
+differ: no text of a record is handed over.
+
+The site's own list, actions.toml, is described in docs/acts.md. Nothing is allowed by default. The file says who may
+not be doubted later, so it belongs to who runs the process, and nobody else may read or write it.
 """
 
 from __future__ import annotations
@@ -346,6 +348,8 @@ def changed_since(request: Requested, state: StateRecord, *, is_open: bool) -> s
 def _when(seconds: float | None) -> str:
     return "not within the horizon" if seconds is None else f"in {as_span(seconds)}"
 
+
+# --- changes that the site allows -------------------------------------------------------------------------------------
 
 HOUR_US = 3600 * SECOND
 _MAX_BYTES = 1 << 18

@@ -2,11 +2,9 @@
 
 A **page** is an incident of the alerts topic, whatever its conditions, from when it called somebody until nothing of it
 is a page any more (`twin.records.Incidents`). A rule calls in the same way: once, and again only after ten minutes of
-calm. The rules read the same samples as the twin, twice as often as usual. Fillings of a store that ended in 2192, from
-the refused puts of the recording. Two refused puts belong to one filling unless 15 minutes without one lie between them
-and the resource that was full fell below 90 % in that time. The onset is determined for that resource and for the bytes
-of the messages held, and the earlier one counts: a data set begins to rise only when the offload rules apply, but
-messages piled up before.
+calm. The rules read the same samples as the twin, twice as often as usual.
+
+Fillings of a store that ended in 2192 are found from the refused puts of the recording.
 """
 
 from __future__ import annotations
@@ -23,6 +21,11 @@ from twin.playback.samples import STEP
 from twin.playback.timeline import Series
 from twin.records import AlertRecord, Change, Incidents
 from twin.state.arrays import Array
+
+# --- fillings ---------------------------------------------------------------------------------------------------------
+# Two refused puts belong to one filling unless 15 minutes without one lie between them and the resource that was full
+# fell below 90 % in that time. The onset is determined for that resource and for the bytes of the messages held, and
+# the earlier one counts: a data set begins to rise only when the offload rules apply, but messages piled up before.
 
 MINUTE = 60 * SECOND
 PAUSE = 15 * MINUTE  # time without a 2192 after which a filling may be over
@@ -135,6 +138,8 @@ def _of_the_end(size: Array) -> Array:
     """Return sizes as percent of the last one."""
     return 100.0 * size / max(1, int(size[-1]))
 
+
+# --- pages ------------------------------------------------------------------------------------------------------------
 
 TWIN = "twin"  # as one who calls
 EARLY = 5 * MINUTE  # time before the onset from which a page is right

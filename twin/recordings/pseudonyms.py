@@ -1,11 +1,10 @@
-"""Pseudonyms of the names of a site, and times moved by whole weeks, for a recording that others may see.
+"""Pseudonyms of the names of a site, and times moved by whole weeks, for a recording and an estate that others may see.
 
 A pseudonym is the HMAC of a name by a key, so the same key gives the same one again and without it nobody finds the
 name. It is valid in MQ and has one length for each kind of name: a length says much about a short name. Ids of messages
-and units of work are numbered as they come: digests of a million ids would be most of the file. Texts of an estate
-under pseudonyms: TOML, and where it needs them a CFRM policy, aliases in MQSC and a history. Numbers and the words of
-`KEPT_WORDS` are kept, names are replaced, everything else is left out: a text of the estate that nobody has thought of
-here is in none of them.
+and units of work are numbered as they come: digests of a million ids would be most of the file.
+
+An estate under pseudonyms is TOML, and where it needs them a CFRM policy, aliases in MQSC and a history.
 """
 
 from __future__ import annotations
@@ -176,6 +175,10 @@ def _fits(weeks: int, span: tuple[datetime, datetime], zone: tzinfo, plans: Iter
         for plan in plans
     )
 
+
+# --- texts of an estate under pseudonyms ------------------------------------------------------------------------------
+# Numbers and the words of `KEPT_WORDS` are kept, names are replaced, everything else is left out: a text of the estate
+# that nobody has thought of here is in none of them.
 
 KEPT_WORDS = ("platform", "version", "offload", "expand", "policy")  # attributes with words of MQ, or of ours
 NAMES = {"coupling_facility": "coupling facility", "host": "host", "queue_managers": "queue manager"}

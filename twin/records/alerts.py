@@ -1,7 +1,9 @@
-"""The record of an alert, as in the alerts topic, and that of a note on one, as in the notes topic.
+"""The record of an alert, that of a note on one, and dead letters as others read them.
 
-`make schemas` writes the texts below the fields into docs/alerts.md, docs/incidents.md and the schemas. Dead letters as
-others read them: the headers of a record of their topic, and a line of `mqtwin replay --dlq`.
+The first two are as in the alerts topic and in the notes topic. `make schemas` writes the texts below the fields into
+docs/alerts.md, docs/incidents.md and the schemas.
+
+Dead letters: the headers of a record of their topic, and a line of `mqtwin replay --dlq`.
 """
 
 from __future__ import annotations
@@ -442,6 +444,8 @@ def level_of(severity: str) -> Level:
     """Return the level of an alert: watch (for information) or page (wakes someone)."""
     return WATCH if severity == INFO else PAGE
 
+
+# --- dead letters -----------------------------------------------------------------------------------------------------
 
 _Digits = Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
 _Place = Annotated[str, msgspec.Meta(pattern="^(-1|[0-9]+)$")]

@@ -1,12 +1,11 @@
-"""The report of a recording or of a job, as `mqtwin report --json` prints it: docs/report.md.
+"""The report of a recording or of a job, as `mqtwin report --json` prints it: docs/report.md; its actions; comparisons.
 
-Times are RFC 3339, UTC. Usage is in percent of the largest size that a resource may have. A minute of 2192 is a minute
-of the clock in which a full store refused a put (2192, of distributed queue managers 2056). Actions: what people
-changed in a store while it was in danger, and what that was worth. What a change is and how much longer the store had
-after it is said by `twin.stores.changes`. The store's events are played once more. At the first change of an incident a
-copy of the twin continues without any change; the puts of the recording are made to it as demands
-(`twin.playback.replays.as_demands`), so that it refuses what does not fit. Two estates compared: what the nights of
-some recordings would have been under each. See docs/testing.md.
+Report: times are RFC 3339, UTC. Usage is in percent of the largest size that a resource may have. A minute of 2192 is a
+minute of the clock in which a full store refused a put (2192, of distributed queue managers 2056).
+
+Actions: what people changed in a store while it was in danger, and what that was worth.
+
+Comparison: what the nights of some recordings would have been under each of two estates. See docs/testing.md.
 """
 
 from __future__ import annotations
@@ -228,6 +227,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+# --- actions ----------------------------------------------------------------------------------------------------------
+# What a change is and how much longer the store had after it is said by `twin.stores.changes`. The store's events are
+# played once more. At the first change of an incident a copy of the twin continues without any change; the puts of the
+# recording are made to it as demands (`twin.playback.replays.as_demands`), so that it refuses what does not fit.
+
 MINUTE = 60 * SECOND
 
 
@@ -374,6 +378,9 @@ def _copy(estate: Estate, twin: MessageStore) -> MessageStore:
 def minutes(times: Array) -> int:
     """Return the number of minutes of the clock in which some times lie. times: i8[n], microseconds."""
     return int(np.unique(times // MINUTE).size)
+
+
+# --- two estates compared ---------------------------------------------------------------------------------------------
 
 
 class StoreNight(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,16 +1,13 @@
 """The choice of a site, tried on its own recordings: what people get for every price of a needless call.
 
 Each recording is played once for each value. The looks ahead, which take most of the time, are made at the first of
-them and kept, so that the numbers are those of a replay with that setting. Pages are judged as in a report. Bootstrap
-by recording: how much a figure depends on which recordings there happened to be. What one recording holds belongs
-together, so whole recordings are drawn, with replacement, as many as there are. Every figure is computed from sums or
-from the values of the recordings drawn, weighted by how often each was drawn; its interval is from the 2.5th to the
-97.5th percentile of these [Efron and Tibshirani: An introduction to the bootstrap, chapter 13]. The numbers are drawn
-from a fixed seed: the same recordings give the same interval.
+them and kept, so that the numbers are those of a replay with that setting. Pages are judged as in a report.
 
     >>> tuning = twin.tune(["friday.arrow"], "estate.toml", values=[0.5, 1.5])
     >>> [(own.needless_per_saved, own.in_time, own.missed, own.needless) for own in tuning.choices]
     [(0.5, 1, 0, 0), (1.5, 1, 0, 0)]
+
+Bootstrap by recording: how much a figure depends on which recordings there happened to be.
 """
 
 from __future__ import annotations
@@ -51,6 +48,12 @@ from twin.records import read_alert_record
 from twin.state.arrays import Array
 from twin.stores.warm_up import warm
 from twin.units import as_text
+
+# --- bootstrap by recording -------------------------------------------------------------------------------------------
+# What one recording holds belongs together, so whole recordings are drawn, with replacement, as many as there are.
+# Every figure is computed from sums or from the values of the recordings drawn, weighted by how often each was drawn;
+# its interval is from the 2.5th to the 97.5th percentile of these [Efron and Tibshirani: An introduction to the
+# bootstrap, chapter 13]. The numbers are drawn from a fixed seed: the same recordings give the same interval.
 
 RESAMPLES = 1000
 LEAST_RECORDINGS = 10  # with fewer there are too few ways to draw them [assumed]
@@ -133,6 +136,8 @@ def figure(values: Array) -> Figure:
     low, high = np.quantile(known, np.array(_TAILS) / 100, method="inverted_cdf").tolist()
     return Figure(value, Bounds(low, high))
 
+
+# --- the choice of a site ---------------------------------------------------------------------------------------------
 
 VALUES = (0.25, 0.5, 1.0, 1.5, 2.5, 4.0, 8.0)  # of `needless_per_saved` that are tried
 THRESHOLD, STRAIGHT = "FULLTHRESHOLD", "straight line"  # who else might call

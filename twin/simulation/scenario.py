@@ -1,6 +1,6 @@
-"""Scenarios: stories of demands on a store, with parameters, registered by name.
+"""Scenarios: stories of demands on a store, with parameters, registered by name, and played on an estate.
 
-Playing a scenario on an estate: from demands to a recording of the events.
+Playing one leads from demands to a recording of the events.
 """
 
 from __future__ import annotations
@@ -241,6 +241,8 @@ def _number(kind: type[Scenario], key: str, value: float | str) -> float:
         raise UsageError(f"{key} of {kind.name} is {value}; expected: {expected}")
     return number
 
+
+# --- playing a scenario -----------------------------------------------------------------------------------------------
 
 Progress = Callable[[int, int], None]
 """Called after every piece with the number of events so far and the event time, microseconds since 1970."""

@@ -1,11 +1,11 @@
-"""Simulated queue managers: they serve demands and record the events.
+"""Simulated queue managers: they serve demands, record the events, and are measured.
 
 Puts that do not fit fail with reason 2192 and are events; gets that find no message fail with 2033 and are not. The
 results are public events (docs/events.md), numbered by queue manager and queue, with message ids and units of work. The
 stores are twins whose events are demands (`MessageStore.demand`): the kernels that later follow the events decide what
-is possible. Measurements of the simulated queue managers: who has a queue open, what it holds, how full its store is.
-They are MEASUREs with what DISPLAY QSTATUS TYPE(QUEUE) shows of every queue, and on request with the levels of DISPLAY
-CFSTATUS and USAGE. A flow has a handle open as long as it makes calls, or as it says itself (`Flow.handles`).
+is possible.
+
+Measurements: who has a queue open, what it holds, how full its store is.
 """
 
 from __future__ import annotations
@@ -350,6 +350,10 @@ def by_tick(demands: Array) -> Iterator[slice]:
     for begin, end in pairwise([0, *cuts.tolist(), demands.size]):
         yield slice(begin, end)
 
+
+# --- measurements -----------------------------------------------------------------------------------------------------
+# They are MEASUREs with what DISPLAY QSTATUS TYPE(QUEUE) shows of every queue, and on request with the levels of
+# DISPLAY CFSTATUS and USAGE. A flow has a handle open as long as it makes calls, or as it says itself (`Flow.handles`).
 
 _LEVELS = (
     "ents_used",

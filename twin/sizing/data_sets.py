@@ -1,13 +1,12 @@
-"""Space of data sets: units of a 3390 in which they are allocated, and blocks or pages that messages take by next fit.
+"""Space of data sets: extents, and blocks or pages that messages take by next fit; and queue files.
 
-A 3390 has 15 tracks per cylinder [IBM: z/OS DFSMS, Direct access storage devices, table 1] and 12 control intervals of
-4096 bytes per track. Real SMF 115 records agree: page sets of 540, 1,080, 50,040 or 963,720 pages are whole cylinders.
+Data sets are allocated in units of a 3390.
+
 By next fit a message goes into the current bin if it fits there. Otherwise it starts a new bin and takes as many as it
 needs, and its last one becomes the current bin. Blocks of a shared message data set are filled with pages this way
 (docs/storage-model.md), and pages of a page set with records before MQ 7.0.1 [IBM: Page sets 01 to 99, Short messages].
+
 Queue files of distributed queue managers: blocks, buffers, overflow, size of the file, and memory of open queues.
-Sources: [IBM: WebSphere MQ internals, In the Depths of a Queue, Views of the Queue, Tuning Queue Buffers]. The blocks
-of a message are those of the twin, `kernels.queue_file`.
 """
 
 from __future__ import annotations
@@ -28,6 +27,11 @@ from twin.estate import SMDS_MAX_SIZE, QueueFile, Structure, format_size
 from twin.estate.model import DS_BLOCKS
 from twin.sizing.mix import Messages, Mix, count_of
 from twin.units import CYLINDER, GIB, KIB, TRACK
+
+# --- extents, and next fit --------------------------------------------------------------------------------------------
+# A 3390 has 15 tracks per cylinder [IBM: z/OS DFSMS, Direct access storage devices, table 1] and 12 control intervals
+# of 4096 bytes per track. Real SMF 115 records agree: page sets of 540, 1,080, 50,040 or 963,720 pages are whole
+# cylinders.
 
 PAGE_BYTES = 4096
 PAGES_PER_TRACK = TRACK // PAGE_BYTES
@@ -315,6 +319,10 @@ def _page_set_warnings(pages: int) -> list[str]:
     number = -(-pages // MAX_PAGES)
     return [f"a page set has at most {MAX_PAGES:,} pages, 64 GB; expected: {number} page sets"]
 
+
+# --- queue files ------------------------------------------------------------------------------------------------------
+# Sources: [IBM: WebSphere MQ internals, In the Depths of a Queue, Views of the Queue, Tuning Queue Buffers]. The blocks
+# of a message are those of the twin, `kernels.queue_file`.
 
 LOADED_BYTES = 60 * KIB  # memory of a loaded queue, "around 60k" [IBM]
 HANDLE_BYTES = 32  # space handle of a message in its chain [IBM]

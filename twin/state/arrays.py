@@ -1,13 +1,8 @@
-"""Allocators of the arrays of a store: process memory here, a memory-mapped file in `streams.state.mirror`.
+"""Arrays of a store: their allocators, and journals of changed rows.
 
-Changed rows of a table, saved in journals where whole pages would hold little that is new. Gets of any message of a
-large backlog change a row or two in almost every page. A page with few changed rows is therefore not written: its
-changed rows go to a *journal*, one per table and batch. Journals are numbered. They use `SLOTS` slots of the state
-store in turn, so the rows of a journal must be in their pages before its slot is used again: with each journal some
-pages are written whole, those first that have waited longest. A page begins with the number of the journal up to which
-it is current; when a table is loaded, journals after that are applied to it. `SLOTS` journals have at most twice the
-rows of the table, or `SLOTS * _MIN_ROWS`. Pages and journals are compressed by columns of bytes, which takes a third of
-the space. Java needs 16 to 20 ms for each megabyte between Python and the state store, and compressing it takes 1 ms.
+Allocators: process memory here, a memory-mapped file in `streams.state.mirror`.
+
+Journals save the changed rows of a table where whole pages would hold little that is new.
 """
 
 from __future__ import annotations
@@ -86,6 +81,18 @@ class MemoryArrays:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
 
+
+# --- journals ---------------------------------------------------------------------------------------------------------
+# Gets of any message of a large backlog change a row or two in almost every page. A page with few changed rows is
+# therefore not written: its changed rows go to a *journal*, one per table and batch.
+#
+# Journals are numbered. They use `SLOTS` slots of the state store in turn, so the rows of a journal must be in their
+# pages before its slot is used again: with each journal some pages are written whole, those first that have waited
+# longest. A page begins with the number of the journal up to which it is current; when a table is loaded, journals
+# after that are applied to it. `SLOTS` journals have at most twice the rows of the table, or `SLOTS * _MIN_ROWS`.
+#
+# Pages and journals are compressed by columns of bytes, which takes a third of the space. Java needs 16 to 20 ms for
+# each megabyte between Python and the state store, and compressing it takes 1 ms.
 
 SLOTS = 32
 _SHARE = 4  # a page is written whole if more than a quarter of its rows has changed

@@ -1,12 +1,11 @@
-"""Tables of a store: allocation, growth, their state pages, and the owners of their rows.
+"""Tables of a store: allocation, growth, their state pages, the owners of their rows, and earlier formats.
 
 The number of a page is `table << 32 | index`; changed rows of the tables of messages may be in journals instead
-(`twin.state.arrays`). Tables of at most one page share the *small page*, because the state store has a cost per page:
-it holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it leaves
-the small page, and its rows are written; what the small page still holds of it is ignored. Rows of tables and records
-in earlier formats of state, which a twin reads and writes again in the present one. A field that such rows lack is 0,
-but for those of `_INITIAL`. What is added to a row here needs the dtype as it was: a field taken out of the present
-dtype, or the whole dtype once other fields have changed, too.
+(`twin.state.arrays`).
+
+Tables of at most one page share the *small page*, because the state store has a cost per page: it holds all their rows,
+compressed, and is written when one of them changes. When a table outgrows its page, it leaves the small page, and its
+rows are written; what the small page still holds of it is ignored.
 """
 
 from __future__ import annotations
@@ -37,6 +36,11 @@ from twin.state.arrays import (
     write_journal,
     write_page,
 )
+
+# --- earlier formats --------------------------------------------------------------------------------------------------
+# Rows of tables and records in earlier formats of state, which a twin reads and writes again in the present one. A
+# field that such rows lack is 0, but for those of `_INITIAL`. What is added to a row here needs the dtype as it was: a
+# field taken out of the present dtype, or the whole dtype once other fields have changed, too.
 
 OLDEST = 10  # format of a store that holds messages, from which on it is read
 
@@ -79,6 +83,8 @@ def read_rows(content: bytes, name: str, dtype: np.dtype[Any], version: int | No
             rows[field] = value
     return rows
 
+
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 _PAGE_BITS = 32
 _NAMES_SHIFT = 13

@@ -1,11 +1,10 @@
-"""How a structure's attributes change: ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate.
+"""Changes of a store: of a structure's attributes, and what people did, as the store's events show it.
 
-Pure functions: each returns what the structure is afterwards, or None where the change is refused; the twin assigns it.
-Sources: docs/storage-model.md, "Alter and rebuild". Actions: what people changed in a store, as its events show it, and
-how much longer it has since. An ALTER, REBUILD or CLEAR is a change, and a MEASURE with another SIZE than the one
-before it; so is a getter that was away while its queue filled the store, and is back. What is done while an alert about
-filling is open becomes part of its incident, and of the records of its alerts: docs/incidents.md, "What was done".
-`twin.reporting` asks here, too.
+Attributes: ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate. Pure functions: each returns what the
+structure is afterwards, or None where the change is refused; the twin assigns it. Sources: docs/storage-model.md,
+"Alter and rebuild".
+
+Actions: what people changed in a store, and how much longer it has since. `twin.reporting` asks here, too.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from twin.forecast.rule import LEFT_HOURS, Left
 from twin.records import GETTERS, DoneAction, is_full_now
 from twin.stores.kind import StoreKind, copied_params
 from twin.units import as_span, as_text
+
+# --- attributes of a structure ----------------------------------------------------------------------------------------
 
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
 # Of the CFRM policy in the estate: in effect from the next allocation on [assumed: not FULLTHRESHOLD and ALLOWAUTOALT]
@@ -217,6 +218,11 @@ def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> 
         size = max(size, min(config.size, size + size * AUTO_ALTER_GROWTH_PCT // 100))
     return Allocation(size, ratio)
 
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+# An ALTER, REBUILD or CLEAR is a change, and a MEASURE with another SIZE than the one before it; so is a getter that
+# was away while its queue filled the store, and is back. What is done while an alert about filling is open becomes part
+# of its incident, and of the records of its alerts: docs/incidents.md, "What was done".
 
 IS_CHANGE = np.isin(np.arange(len(OPS)), (ALTER, REBUILD, CLEAR, MEASURE))  # by op
 _LEAST_CLEARED = 0.01  # share of what a store holds: smaller drops are not counted as an action

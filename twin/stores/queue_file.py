@@ -1,15 +1,12 @@
-"""The live twin of one queue of a distributed queue manager: its buffers, its file, its log records and checkpoints.
+"""The live twins of one queue of a distributed queue manager, and of the queue manager's log.
 
-The mechanism is in `kernels.queue_file`. Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a
-queue file"; [IBM: MQ 10.0, Modifying IBM MQ queue files] (a larger MAXFSIZE may wait until the queue is empty). The
-live twin of a distributed queue manager's log: records of all its queues, checkpoints, and what these truncate. Its
-queue files report at ticks what they logged. Nothing is sent back to them: neither whether a put fits nor any alert
-depends on how far a checkpoint truncated a file, so a queue file waits for no other, and the sizes of the files after
-the checkpoints are kept here, where the checkpoints are. A unit of work over several queues has an end in each of them
-(a COMMIT or BACKOUT for each queue, of the same uow and time) and one log record. The ends of the same uow that fall
-into the same tick are matched: of each uow the queue with most of them counts. [assumed] Sources: [IBM: WebSphere MQ
-internals, "What's the point of logging?", "Views of the Queue", "MQCMIT Walkthrough"]; docs/storage-model.md, "Queue
-files"; docs/state.md, "Fields of a queue manager".
+Queue: its buffers, its file, its log records and checkpoints. The mechanism is in `kernels.queue_file`. Sources:
+docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue file"; [IBM: MQ 10.0, Modifying IBM MQ queue
+files] (a larger MAXFSIZE may wait until the queue is empty).
+
+Log: records of all queues, checkpoints, and what these truncate. Sources: [IBM: WebSphere MQ internals, "What's the
+point of logging?", "Views of the Queue", "MQCMIT Walkthrough"]; docs/storage-model.md, "Queue files"; docs/state.md,
+"Fields of a queue manager".
 """
 
 from __future__ import annotations
@@ -345,6 +342,15 @@ class File(StoreResource):
             megabytes_now=str(config.max_size // MIB),
         )
 
+
+# --- the log of a queue manager ---------------------------------------------------------------------------------------
+# Its queue files report at ticks what they logged. Nothing is sent back to them: neither whether a put fits nor any
+# alert depends on how far a checkpoint truncated a file, so a queue file waits for no other, and the sizes of the files
+# after the checkpoints are kept here, where the checkpoints are.
+#
+# A unit of work over several queues has an end in each of them (a COMMIT or BACKOUT for each queue, of the same uow and
+# time) and one log record. The ends of the same uow that fall into the same tick are matched: of each uow the queue
+# with most of them counts. [assumed]
 
 _MAX_FILES = 10  # files of a state record
 

@@ -1,14 +1,11 @@
-"""The resources of stores that hold messages, and the fields that all their state records have.
+"""The resources of stores that hold messages, the depth of a queue, and the fields that all their state records have.
 
-A resource is a row of USAGE (`kernels.meters`); the words for it are in `twin.records.usage`. The depth of one queue as
-a resource, and how long until it holds MAXDEPTH messages: then a put fails with 2053. The forecast is a straight line,
-so its alert is a watch: the depth of a queue has no offload rules, and `queue-full` follows when the limit is reached.
-Sources: [IBM: MQ 9.1, MaxQDepth, q103290_] (2053 at MAXDEPTH; storage may run out before), [IBM: MQ 9.0, CurrentQDepth,
-q106410_] (what counts), [IBM: MQRC 2053, q041240_] (more getters, or a larger MAXDEPTH); [assumed] (the line, the
-growth from which it is believed, when the alert is over); docs/alerts.md. The fields of a state record that every store
-with messages has, and which of them are known. Sources: docs/state.md. `messages` counts whatever holds storage, what
-is left of a measured baseline included. A usage is known once a queue operation of the store was applied (counted) or a
-MEASURE had it (measured); else it is null.
+A resource is a row of USAGE (`kernels.meters`); the words for it are in `twin.records.usage`.
+
+Depth: how long until one queue holds MAXDEPTH messages; then a put fails with 2053. The forecast is a straight line, so
+its alert is a watch: the depth of a queue has no offload rules, and `queue-full` follows when the limit is reached.
+
+State records: the fields that every store with messages has, and which of them are known.
 """
 
 from __future__ import annotations
@@ -186,6 +183,11 @@ class StoreResource(ResourceView):
         return readers.growth(self._queues, self._spec.counted), self._queues[self._spec.counted]
 
 
+# --- the depth of one queue as a resource -----------------------------------------------------------------------------
+# Sources: [IBM: MQ 9.1, MaxQDepth, q103290_] (2053 at MAXDEPTH; storage may run out before), [IBM: MQ 9.0,
+# CurrentQDepth, q106410_] (what counts), [IBM: MQRC 2053, q041240_] (more getters, or a larger MAXDEPTH); [assumed]
+# (the line, the growth from which it is believed, when the alert is over); docs/alerts.md.
+
 _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it MAXDEPTH is too far off to matter
 
 
@@ -352,6 +354,11 @@ def _finding(view: ResourceView, left: float | None, span_s: float, runbook: Run
         runbook=() if left is None else view.actions(Condition.QUEUE_FULL_FORECAST, (), NOTHING, runbook),
     )
 
+
+# --- fields of a state record -----------------------------------------------------------------------------------------
+# Sources: docs/state.md. `messages` counts whatever holds storage, what is left of a measured baseline included. A
+# usage is known once a queue operation of the store was applied (counted) or a MEASURE had it (measured); else it is
+# null.
 
 Record = TypeVar("Record", bound=StateRecord)
 

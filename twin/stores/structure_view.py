@@ -1,12 +1,9 @@
 """The resources of a structure: its pools, its data sets, storage class memory.
 
-Storage class memory behind a structure: what kernels need to know of it, its part of the state record, its pace. A
-structure knows its own bounds only: SCMMAXSIZE, what the estate leaves of its facility's storage, and of over-committed
-SCM the share that is left when all structures take theirs: what the others use at the moment would have to arrive from
-the facility's twin at a place among its events that depends on batches. Its own puts may show that they leave it more,
-or less. The alerts about its pace look at the event time since the last tick. Sources: docs/storage-model.md, "Storage
-class memory"; [IBM: How storage class memory works with IBM MQ for z/OS] (pre-staging above 90 %, applications wait for
-a read of SCM); [assumed] (bandwidth of the mover, when the wait is worth an alert); docs/alerts.md, "Conditions".
+Storage class memory: what kernels need to know of it, its part of the state record, its pace. Sources:
+docs/storage-model.md, "Storage class memory"; [IBM: How storage class memory works with IBM MQ for z/OS] (pre-staging
+above 90 %, applications wait for a read of SCM); [assumed] (bandwidth of the mover, when the wait is worth an alert);
+docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
@@ -314,6 +311,12 @@ class _Scm(StoreResource):
     def facts(self, ranked: tuple[Filler, ...]) -> Facts:
         return texts.scm_facts(self._config, self.resource, ranked)
 
+
+# --- storage class memory behind a structure --------------------------------------------------------------------------
+# A structure knows its own bounds only: SCMMAXSIZE, what the estate leaves of its facility's storage, and of
+# over-committed SCM the share that is left when all structures take theirs: what the others use at the moment would
+# have to arrive from the facility's twin at a place among its events that depends on batches. Its own puts may show
+# that they leave it more, or less. The alerts about its pace look at the event time since the last tick.
 
 _SECOND_NS = 10**9
 MAX_WAIT_PCT = 10.0  # of event time that gets wait for faults, together, above which the alert opens [assumed]

@@ -1,17 +1,16 @@
-"""Conditions of time alone: silent sources, units of work in doubt, queues that nobody reads; and ticks.
+"""Conditions of time alone: units of work in doubt, silent sources, queues that nobody reads; and ticks.
 
-z/OS queue managers remove expired messages at fixed intervals of event time (EXPRYINT). Sources:
-docs/storage-model.md#expiry. Units of work in doubt: the alert about one that was prepared long ago and neither
-committed nor backed out. A prepared unit holds its storage, and its log records, until its transaction manager ends it,
-also over a restart. Sources: [IBM: WebSphere MQ internals, "Undo Phase"] (prepared transactions stay); docs/alerts.md,
-"Conditions". Silent sources: the heartbeat that reports one, the alert that it opens, and the event that clears it. The
-streaming job notes, by wall time, when each queue manager last sent an event. For a silent one it writes a HEARTBEAT
-with `measured.silent_s` to the events topic, for each of its stores. The twin's result depends on the records alone:
-the alert `source-silent` opens at such a heartbeat and clears at the next other event of that queue manager. Sources:
-docs/events.md, "Silent sources". Queues that nobody reads: the watch about one to which puts come and which no
-application has open for input. It opens at a MEASURE, when that lasts longer than it ever did for the queue, and is
-reviewed at ticks: after five minutes of one that grows, after longer of one to which little comes. It never pages:
-`full-forecast` does, where the store will be full. Described in docs/alerts.md, "Conditions".
+In doubt: a unit of work that was prepared long ago and neither committed nor backed out. Sources: [IBM: WebSphere MQ
+internals, "Undo Phase"] (prepared transactions stay); docs/alerts.md, "Conditions".
+
+Ticks: z/OS queue managers remove expired messages at fixed intervals of event time (EXPRYINT). Sources:
+docs/storage-model.md#expiry.
+
+Silent sources: the heartbeat that reports one, the alert that it opens, and the event that clears it. Sources:
+docs/events.md, "Silent sources".
+
+Unread queues: the watch about one to which puts come and which no application has open for input. Described in
+docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
@@ -44,6 +43,9 @@ from twin.units import as_count, as_local, as_span, as_text
 if TYPE_CHECKING:
     from twin.events import EventBlock
 
+
+# --- units of work in doubt -------------------------------------------------------------------------------------------
+# A prepared unit holds its storage, and its log records, until its transaction manager ends it, also over a restart.
 
 IN_DOUBT_LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens [assumed]
 
@@ -124,6 +126,8 @@ def _make_in_doubt(store: layout.Store, cause: str, actions: tuple[Action, ...])
     )
 
 
+# --- ticks ------------------------------------------------------------------------------------------------------------
+
 _CALM_TICKS = (CALM_AFTER_FULL + 3 * CALM_FOR) // clock.TICK + 2  # until nothing changes by time alone
 
 
@@ -194,6 +198,13 @@ def run_scans(store: layout.Store, before: int, tick: int) -> None:
         messages.scan_expired(store, scan * interval)
         if store.scm[0]["enrolled"]:
             watch.move(store, tick * clock.TICK * scm.NANOSECONDS)
+
+
+# --- silent sources ---------------------------------------------------------------------------------------------------
+# The streaming job notes, by wall time, when each queue manager last sent an event. For a silent one it writes a
+# HEARTBEAT with `measured.silent_s` to the events topic, for each of its stores. The twin's result depends on the
+# records alone: the alert `source-silent` opens at such a heartbeat and clears at the next other event of that queue
+# manager.
 
 
 class SilenceChange(NamedTuple):
@@ -281,6 +292,11 @@ def _silence_finding(source: Resource, cause: str, actions: tuple[Action, ...]) 
         runbook=actions,
     )
 
+
+# --- queues that nobody reads -----------------------------------------------------------------------------------------
+# The watch opens at a MEASURE, when that lasts longer than it ever did for the queue, and is reviewed at ticks: after
+# five minutes of one that grows, after longer of one to which little comes. It never pages: `full-forecast` does, where
+# the store will be full.
 
 _LEAST_GROWING = 300 * SECOND  # without a getter, of a queue that grows [assumed]
 _GROWN, _GROWN_SHARE = 100, 0.01  # messages, or share of the store's bytes, from which it does [assumed]

@@ -1,7 +1,9 @@
-"""Scenarios that the mechanisms of a structure decide: offloading, storage class memory, entries beside elements.
+"""Scenarios that the mechanisms of a store decide: structures, page sets, queue files, a uniform cluster.
 
-Scenarios of page sets, of queue files, and of a uniform cluster whose load rises. Source of the cluster's ramp: [IBM:
-MQ, uniform cluster scaling, Test Scenario and Table 1].
+Structures: offloading, storage class memory, entries beside elements.
+
+The uniform cluster is one whose load rises. Source of its ramp: [IBM: MQ, uniform cluster scaling, Test Scenario and
+Table 1].
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, ri
 from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site, stores_of
 from twin.simulation.stories.filling import GetterOutage
+
+# --- structures -------------------------------------------------------------------------------------------------------
 
 
 @scenario
@@ -383,6 +387,8 @@ class LengthsShift(StoreScenario):
         puts = rising(rate, self.grown_in * HOUR)
         return [*site.put_and_get(puts, shifting, self.kept_for * HOUR), *site.beside(rate, self.traffic)]
 
+
+# --- page sets, queue files, a uniform cluster ------------------------------------------------------------------------
 
 _SENDERS = 180
 
