@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+
+import pytest
 
 from kernels import event_loop
 from twin.stores.warm_up import warm
@@ -13,17 +16,15 @@ RARE = {
     "event_loop._refuse": "demands only",
     "messages.fits": "more messages are stored that did not fit than are kept",
     "messages.remove_expired": "a get meets a message that has expired",
-    "messages._give_to_held": "a get waits for the message",
     "ids.hold_get": "the message of a get has not arrived",
     "ids._match_held_get": "gets wait for messages",
     "ids.forget_get": "a unit with waiting gets is backed out",
     "chains._insert_late": "a message is committed late, or returns",
     "chains._remove_late": "such a message is taken",
     "ids._leave_others": "several messages share an id",
-    "chains.without": "such messages",
-    "chains.without_top": "such messages",
+    "chains.heap_without": "such messages",
+    "chains.heap_without_top": "such messages",
     "scm._leave_heap": "a message that is late in the order of storage class memory",
-    "scm._insert_late": "such a message",
     "watch.pass_quietly": "the clock moves over a tick",
     "scm.on_accepted_put": "a structure has no room for a put that was accepted",
     "scm._run": "storage class memory has something to move",
@@ -39,7 +40,7 @@ _MANY = 100  # arguments: only a store has more
 
 
 def _name(symbol: str) -> str:
-    """Return module and function of a mangled name: ``_ZN7kernels6chains7withoutB...`` is ``chains.without``."""
+    """Return module and function of a mangled name: ``_ZN7kernels6chains12heap_withoutB...`` is ``chains.heap_without``."""
     parts, rest = [], symbol.removeprefix("_ZN")
     while size := re.match(r"\d+", rest):
         start = size.end()
@@ -70,3 +71,9 @@ def test_what_a_queue_does_all_the_time_calls_nothing_with_the_store() -> None:
     called = _calls_with_the_store() - {"event_loop.apply"}  # its wrapper for Python
     assert "event_loop._act_rarely" in called  # the calls are found
     assert called <= RARE.keys()
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_what_is_rare_exists(name: str) -> None:
+    module, _, function = name.partition(".")
+    assert callable(getattr(import_module(f"kernels.{module}"), function))
