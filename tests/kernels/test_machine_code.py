@@ -40,7 +40,7 @@ _MANY = 100  # arguments: only a store has more
 
 
 def _name(symbol: str) -> str:
-    """Return module and function of a mangled name: ``_ZN7kernels6chains12heap_withoutB...`` is ``chains.heap_without``."""
+    """Return module and function of a mangled name: ``_ZN7kernels6chains12heap_without...`` is such a name."""
     parts, rest = [], symbol.removeprefix("_ZN")
     while size := re.match(r"\d+", rest):
         start = size.end()
