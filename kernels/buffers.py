@@ -1,12 +1,11 @@
 """Compiled loops over buffers: lines of a value, metadata of Arrow IPC streams, columns of rows.
 
-Arrow IPC: only the flatbuffers in front of the bodies are read, and the eight bytes of a compressed buffer that hold
-its size. Sources: [published: Arrow columnar format, "Encapsulated message format" and "RecordBatch message",
-`Message.fbs`]; [published: FlatBuffers binary format, "Tables" and "Vectors"].
-
-Columns of event rows: the smallest encoding of a column, its numbers, and back. `twin.events.decoded` describes the
-encodings and writes the head of each column. Rows are words, i8[n, words of a row]. A column is a part of one word:
-`left` bits are above it, `right` bits are above and below it, and it is signed or not.
+- Arrow IPC: only the flatbuffers in front of the bodies are read, and the eight bytes of a compressed buffer that hold
+  its size. Sources: [published: Arrow columnar format, "Encapsulated message format" and "RecordBatch message",
+  `Message.fbs`]; [published: FlatBuffers binary format, "Tables" and "Vectors"].
+- Columns of event rows: the smallest encoding of a column, its numbers, and back. `twin.events.decoded` describes the
+  encodings and writes the head of each column. Rows are words, i8[n, words of a row]. A column is a part of one word:
+  `left` bits are above it, `right` bits are above and below it, and it is signed or not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Futures of a store's flows, and its fill model, as `kernels.forecast` rolls over them.
 
-Futures: `twin.forecast.flows` explains them. tests/naive/futures.py is the same, slowly.
-
-The fill model is read from the arrays of a store in one pass. Its rules are those of pools.py, smds.py and scm.py, for
-a class of messages instead of one. tests/naive/fill.py is the same, slowly.
+- Futures: `twin.forecast.flows` explains them. tests/naive/futures.py is the same, slowly.
+- The fill model is read from the arrays of a store in one pass. Its rules are those of pools.py, smds.py and scm.py,
+  for a class of messages instead of one. tests/naive/fill.py is the same, slowly.
 """
 
 from __future__ import annotations

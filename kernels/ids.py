@@ -1,13 +1,11 @@
 """Units of work, available messages and held gets, each found by its id.
 
-Units of work are identified by (queue manager, queue, id) and opened by their first operation. A COMMIT or BACKOUT of
-the same qmgr, queue and uow ends a unit, a PREPARE leaves it in doubt until then (docs/events.md#operations).
-
-Messages: a bucket of the index holds one row per (queue, id), of messages the oldest of the highest priority. The other
-available messages with the same id are in a tree below it, so that a get by id finds its message at once, however many
-share the id; held gets likewise. Uncommitted messages are not in the index.
-
-Held gets: gets whose message has not arrived yet, or is not available.
+- Units of work are identified by (queue manager, queue, id) and opened by their first operation. A COMMIT or BACKOUT of
+  the same qmgr, queue and uow ends a unit, a PREPARE leaves it in doubt until then (docs/events.md#operations).
+- Messages: a bucket of the index holds one row per (queue, id), of messages the oldest of the highest priority. The
+  other available messages with the same id are in a tree below it, so that a get by id finds its message at once,
+  however many share the id; held gets likewise. Uncommitted messages are not in the index.
+- Held gets: gets whose message has not arrived yet, or is not available.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """The life of a message in a store: stored, available, taken, discarded, expired.
 
-Storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the commit. A message keeps the cost it
-was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#puts-gets-and-units-of-work,
-docs/storage-model.md#what-a-twin-keeps.
-
-Expired messages are removed by a scan of the queue manager, and by gets that meet them. Until then an expired message
-holds its storage. An uncommitted one does not expire before its unit ends. Sources: [IBM: IBM MQ, MQMD Expiry] (what a
-get meets is discarded), [IBM: IBM MQ, ALTER QMGR EXPRYINT] (the scan); docs/storage-model.md#expiry.
+- Storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the commit. A message keeps the cost
+  it was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#puts-gets-and-units-of-work,
+  docs/storage-model.md#what-a-twin-keeps.
+- Expired messages are removed by a scan of the queue manager, and by gets that meet them. Until then an expired message
+  holds its storage. An uncommitted one does not expire before its unit ends. Sources: [IBM: IBM MQ, MQMD Expiry] (what
+  a get meets is discarded), [IBM: IBM MQ, ALTER QMGR EXPRYINT] (the scan); docs/storage-model.md#expiry.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Meters: flows in and out of a store in bins of one tick, and how full its resources are.
 
-Flows: messages are counted where storage is really taken and given back. All tables have a fixed size per store: a ring
-of bins (about an hour), stocks by class, the last rises of each resource. A store without a put so far has no counts.
-
-Usage: how full each resource of a store is, worked out here for all who ask, and the rises that it shows. Alerts, state
-records, samples, forecasts and the meters read USAGE. Only what is checked at every put reads the counters themselves
-(watch.py, pools.py).
+- Flows: messages are counted where storage is really taken and given back. All tables have a fixed size per store: a
+  ring of bins (about an hour), stocks by class, the last rises of each resource. A store without a put so far has no
+  counts.
+- Usage: how full each resource of a store is, worked out here for all who ask, and the rises that it shows. Alerts,
+  state records, samples, forecasts and the meters read USAGE. Only what is checked at every put reads the counters
+  themselves (watch.py, pools.py).
 """
 
 from __future__ import annotations

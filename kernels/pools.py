@@ -1,12 +1,11 @@
 """Entries and data elements of a list structure, and the placement of data: there, or offloaded.
 
-Entries and elements: [fitted] to [IBM: IBM MQ for z/OS: Performance on IBM z16, p. 14] (bytes per entry and element);
-[IBM: APAR PM77094] (ratio); [IBM: MQRC 2192; APAR PI21909] (a structure is full when entries or elements run out);
-docs/storage-model.md#entries-and-elements.
-
-Placement of the data of a message at its put: [IBM: IBM MQ, "Specifying offload options for shared messages"] (the
-three offload rules, 63.75 KB, 64K); [IBM: APAR PM77094] (costs); [IBM: IBM MQ, DEFINE CFSTRUCT] (CFLEVEL 3 and 4);
-docs/storage-model.md#offloading.
+- Entries and elements: [fitted] to [IBM: IBM MQ for z/OS: Performance on IBM z16, p. 14] (bytes per entry and element);
+  [IBM: APAR PM77094] (ratio); [IBM: MQRC 2192; APAR PI21909] (a structure is full when entries or elements run out);
+  docs/storage-model.md#entries-and-elements.
+- Placement of the data of a message at its put: [IBM: IBM MQ, "Specifying offload options for shared messages"] (the
+  three offload rules, 63.75 KB, 64K); [IBM: APAR PM77094] (costs); [IBM: IBM MQ, DEFINE CFSTRUCT] (CFLEVEL 3 and 4);
+  docs/storage-model.md#offloading.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Queue files of distributed queue managers: blocks of 512 bytes, buffers before the file, log records, checkpoints.
 
-Places: a message takes the next available free blocks, which need not be adjacent: of the free ones, those nearest to
-the beginning of the file [assumed]. Source: [IBM: WebSphere MQ internals, "Views of the Queue"].
-
-Log and checkpoints belong to the queue manager (`twin.stores.queue_file`), which counts the records of all its queues.
-A queue file takes the checkpoints that its own log records are enough for: these are certain. Sources: [IBM: WebSphere
-MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"]; [assumed] (364 bytes
-before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
+- Places: a message takes the next available free blocks, which need not be adjacent: of the free ones, those nearest to
+  the beginning of the file [assumed]. Source: [IBM: WebSphere MQ internals, "Views of the Queue"].
+- Log and checkpoints belong to the queue manager (`twin.stores.queue_file`), which counts the records of all its
+  queues. A queue file takes the checkpoints that its own log records are enough for: these are certain. Sources: [IBM:
+  WebSphere MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"]; [assumed]
+  (364 bytes before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Storage class memory of a structure, SCMALGORITHM(KEYPRIORITY1): its mover, and the gets that wait for a read.
 
-A message that holds storage is in a chain of its priority, by age: of the structure, or of SCM. A message that a get
-has taken without a commit is in no chain, since it was read.
-
-Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %, KEYPRIORITY1,
-faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
-docs/storage-model.md#storage-class-memory.
+- A message that holds storage is in a chain of its priority, by age: of the structure, or of SCM. A message that a get
+  has taken without a commit is in no chain, since it was read.
+- Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %,
+  KEYPRIORITY1, faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
+  docs/storage-model.md#storage-class-memory.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The storage of a message in any kind of store: the only place that selects a mechanism.
 
-The event loop, units of work, held gets and chains are the same for every store; taking and giving back storage is not.
-`params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing.
-
-Storage in a coupling facility structure is an entry, elements, and pages in a data set. A message keeps the cost it was
-stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#entries-and-elements,
-docs/storage-model.md#what-a-twin-keeps.
+- The event loop, units of work, held gets and chains are the same for every store; taking and giving back storage is
+  not. `params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing.
+- Storage in a coupling facility structure is an entry, elements, and pages in a data set. A message keeps the cost it
+  was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#entries-and-elements,
+  docs/storage-model.md#what-a-twin-keeps.
 """
 
 from __future__ import annotations

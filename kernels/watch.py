@@ -1,11 +1,10 @@
 """Conditions of a store: those that are reported at once, and what time alone does at ticks.
 
-A condition fires once and is then disarmed. The twin arms it again when it clears the alert. A put that was accepted
-shows that there was room, however full the model is: only a refused one fires `full`. Sources: [IBM: z/OS MVS System
-Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC 2192]; [assumed] (thresholds of
-data sets, page sets and queue files); docs/alerts.md#conditions.
-
-Ticks: the event loop passes quiet ticks by itself; at all others it stops for the twin.
+- A condition fires once and is then disarmed. The twin arms it again when it clears the alert. A put that was accepted
+  shows that there was room, however full the model is: only a refused one fires `full`. Sources: [IBM: z/OS MVS System
+  Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC 2192]; [assumed] (thresholds of
+  data sets, page sets and queue files); docs/alerts.md#conditions.
+- Ticks: the event loop passes quiet ticks by itself; at all others it stops for the twin.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 """Capacity: laws of structures and clusters, offload rules, and the statements that change a size.
 
-Structures: pools, the SCM and augmented space that the facility leaves them, offload rules. These are pure functions of
-the estate: the twin, the forecast and `mqtwin size` compute with the same laws. Sources: [published] IBM MQ for z/OS,
-capacity planning for offloading; how storage class memory works with IBM MQ for z/OS (augmented space is never taken
-from a structure). [fitted] and [assumed] are marked where they stand.
-
-Uniform clusters: the rate that one carries, by its members and the hosts they run on. Source: [IBM: MQ Uniform Cluster
-Scaling Example].
-
-Statements that an operator types, each once, and the plan of a change as such statements and steps. Sources: [IBM: MQ,
-ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF, DISPLAY XCF and
-SETXCF], [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility].
+- Structures: pools, the SCM and augmented space that the facility leaves them, offload rules. These are pure functions
+  of the estate: the twin, the forecast and `mqtwin size` compute with the same laws. Sources: [published] IBM MQ for
+  z/OS, capacity planning for offloading; how storage class memory works with IBM MQ for z/OS (augmented space is never
+  taken from a structure). [fitted] and [assumed] are marked where they stand.
+- Uniform clusters: the rate that one carries, by its members and the hosts they run on. Source: [IBM: MQ Uniform
+  Cluster Scaling Example].
+- Statements that an operator types, each once, and the plan of a change as such statements and steps. Sources: [IBM:
+  MQ, ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF, DISPLAY XCF and
+  SETXCF], [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility].
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Answers of the tools, texts of others as data, and a search in the documentation.
 
-Answers: times are RFC 3339, UTC; every number has its unit in its name. They are made of records that exist: of the
-console's page, of what-if and advice, of the report. `full_in_p50_s` and its neighbours are the seconds until full if
-it becomes full, in the order p10, median, p90; null: that is not likely.
-
-Texts of others are quoted by JSON, without a control or direction character, and cut. Every answer passes here as a
-whole, so no tool can leave this out.
+- Answers: times are RFC 3339, UTC; every number has its unit in its name. They are made of records that exist: of the
+  console's page, of what-if and advice, of the report. `full_in_p50_s` and its neighbours are the seconds until full if
+  it becomes full, in the order p10, median, p90; null: that is not likely.
+- Texts of others are quoted by JSON, without a control or direction character, and cut. Every answer passes here as a
+  whole, so no tool can leave this out.
 """
 
 from __future__ import annotations

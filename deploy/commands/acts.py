@@ -1,8 +1,7 @@
 """``mqtwin acts``, ``mqtwin acted``, ``mqtwin acknowledge`` and ``mqtwin judge``: changes, and notes on alerts.
 
-``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command.
-
-The others write a note on an alert.
+- ``mqtwin acts``: changes that people request and approve at the console, and their handing over to a command.
+- The others write a note on an alert.
 """
 
 from __future__ import annotations

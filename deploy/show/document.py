@@ -1,10 +1,8 @@
 """Documents: what a report, an advice or a plan says, in parts that a terminal, a page and JSON show in the same order.
 
-A command makes one `Document` and gives it to `deploy.show.terminal.emit`, which prints it.
-
-`page` makes one HTML file of it to hand on, with its pictures and without a link to anything outside.
-
-JSON is a contract with users: it is the record that the document was made from.
+- A command makes one `Document` and gives it to `deploy.show.terminal.emit`, which prints it.
+- `page` makes one HTML file of it to hand on, with its pictures and without a link to anything outside.
+- JSON is a contract with users: it is the record that the document was made from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The answer of ``mqtwin start``, and the morning report.
 
-The answer: what fills next, when, why, and what to do first.
-
-The morning report: what came close, who was called and rightly, what people changed, what that was worth.
+- The answer: what fills next, when, why, and what to do first.
+- The morning report: what came close, who was called and rightly, what people changed, what that was worth.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Answers to a what-if, advice, and changes that may be handed over.
 
-Answers and advice: their documents, and the picture of an answer.
-
-Changes: the dry run of one, and the requests.
+- Answers and advice: their documents, and the picture of an answer.
+- Changes: the dry run of one, and the requests.
 """
 
 from __future__ import annotations

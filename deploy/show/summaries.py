@@ -1,8 +1,7 @@
 """Last lines of a command, and the live line that shows its progress.
 
-The last lines are the usage of stores, events read or written, and what a feed made of its inputs.
-
-The live line is for what takes long: events that are read or written, kernels that compile.
+- The last lines are the usage of stores, events read or written, and what a feed made of its inputs.
+- The live line is for what takes long: events that are read or written, kernels that compile.
 """
 
 from __future__ import annotations

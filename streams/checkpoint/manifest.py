@@ -1,10 +1,9 @@
 """Lock and manifest of a checkpoint, the estates of its job, and the checks that refuse one that the job cannot use.
 
-Beside Spark's files there are three more: the manifest ``mqtwin.json``, which names the job's topics, estates and
-versions; ``mqtwin.lock``, locked (flock) while a job runs; and ``estates/DIGEST``, the text of each estate that the job
-has had. The manifest says from which offsets of the events topic on each applied, for questions of the past.
-
-The checks run before Spark starts, take a fraction of a second, and refuse with one line.
+- Beside Spark's files there are three more: the manifest ``mqtwin.json``, which names the job's topics, estates and
+  versions; ``mqtwin.lock``, locked (flock) while a job runs; and ``estates/DIGEST``, the text of each estate that the
+  job has had. The manifest says from which offsets of the events topic on each applied, for questions of the past.
+- The checks run before Spark starts, take a fraction of a second, and refuse with one line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Requests to an mqweb server: DISPLAY commands in the two forms of the REST interface of MQ, and a session.
 
-Commands come with how an answer says that it succeeded.
-
-The session: version of the interface, login, and what each failure means for further requests.
+- Commands come with how an answer says that it succeeded.
+- The session: version of the interface, login, and what each failure means for further requests.
 """
 
 from __future__ import annotations

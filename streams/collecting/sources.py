@@ -1,9 +1,8 @@
 """Sources of pages, and their positions: answers of a server, a file that grows, standard input.
 
-The position of a collector in its source is a small JSON file, replaced as a whole. Events are delivered before it is
-saved: after a crash the events since the last save come again, after a stop none.
-
-A growing file and standard input become pages of whole lines or records, so that a position is between two of these.
+- The position of a collector in its source is a small JSON file, replaced as a whole. Events are delivered before it is
+  saved: after a crash the events since the last save come again, after a stop none.
+- A growing file and standard input become pages of whole lines or records, so that a position is between two of these.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Resources of the job's processes on their host: descriptors, mappings and memory; and scratch directories.
 
-A job that runs for months must show a leak long before it fails, and a failure at a limit must name that limit. So use
-is compared with the limits. Figures that a system does not provide (macOS has no /proc) are left out.
-
-Scratch directories hold sockets, Java's temporary files and Spark's local files.
+- A job that runs for months must show a leak long before it fails, and a failure at a limit must name that limit. So
+  use is compared with the limits. Figures that a system does not provide (macOS has no /proc) are left out.
+- Scratch directories hold sockets, Java's temporary files and Spark's local files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Topics in Kafka: their creation, the user's rights on them, open transactions, other questions to an admin client.
 
-A broker that has no authorizer, or cannot report rights (before Kafka 2.3), is assumed to allow everything. Sources:
-Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
-
-Open transactions hold back later records from a job that reads committed ones.
+- A broker that has no authorizer, or cannot report rights (before Kafka 2.3), is assumed to allow everything. Sources:
+  Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
+- Open transactions hold back later records from a job that reads committed ones.
 """
 
 from __future__ import annotations

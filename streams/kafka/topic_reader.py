@@ -1,11 +1,10 @@
 """Readers of topics: of those that the job writes, for surfaces, and of the events. They store nothing in Kafka.
 
-Surfaces read topics and never ask the job. Their reader survives restarts of the broker and waits for topics that do
-not exist yet. `AlertReader` gives each alert once, in the order of the topic, however often it was delivered: the id of
-its record is the same at every delivery (docs/alerts.md, Delivery).
-
-`Latest` folds the latest records of the topics that the job writes. After a restart the same records give the same
-content.
+- Surfaces read topics and never ask the job. Their reader survives restarts of the broker and waits for topics that do
+  not exist yet. `AlertReader` gives each alert once, in the order of the topic, however often it was delivered: the id
+  of its record is the same at every delivery (docs/alerts.md, Delivery).
+- `Latest` folds the latest records of the topics that the job writes. After a restart the same records give the same
+  content.
 """
 
 from __future__ import annotations

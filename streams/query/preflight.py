@@ -1,10 +1,9 @@
 """Work before the query starts: a check of every executor and of the shared checkpoint, and the bound of a batch.
 
-A failing import in the worker of a stateful operator kills the JVM of the executor and hides the cause. So a tiny job
-runs first: it imports the packages and loads the kernels on every executor, and reports on one line what is missing. On
-a cluster the checkpoint has to be shared.
-
-The bound on the Kafka records of a batch makes the job process a backlog in pieces.
+- A failing import in the worker of a stateful operator kills the JVM of the executor and hides the cause. So a tiny job
+  runs first: it imports the packages and loads the kernels on every executor, and reports on one line what is missing.
+  On a cluster the checkpoint has to be shared.
+- The bound on the Kafka records of a batch makes the job process a backlog in pieces.
 """
 
 from __future__ import annotations

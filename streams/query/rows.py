@@ -1,11 +1,10 @@
 """The rows between the stages of the query, and what Spark reports about a batch.
 
-Rows: their schemas, of Spark and of Arrow, and the keys of the shuffle. Each row carries event batches of many stores,
-not an event, because shuffle, sort and the stateful operator have a cost per row.
-
-Reports: the progress of a batch, and the figures of all tasks, which Spark combines. Beside sums there are the bits of
-the queue managers with events (see `streams.query.silence`), and the number of a producer whose `seq` has started
-again.
+- Rows: their schemas, of Spark and of Arrow, and the keys of the shuffle. Each row carries event batches of many
+  stores, not an event, because shuffle, sort and the stateful operator have a cost per row.
+- Reports: the progress of a batch, and the figures of all tasks, which Spark combines. Beside sums there are the bits
+  of the queue managers with events (see `streams.query.silence`), and the number of a producer whose `seq` has started
+  again.
 """
 
 from __future__ import annotations

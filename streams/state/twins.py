@@ -1,11 +1,10 @@
 """The twins of a worker: cached between batches, checked out for one, and saved in Spark's state store.
 
-In the order of cost a twin is cached in this process, mapped from the mirror's file, or reloaded from the state store's
-pages; the token in the state store's header decides which is current (docs/architecture.md, The cache). A twin is
-dropped if its batch fails. Beyond the bounds of a process the least recently used ones are dropped too: partitions move
-between workers, and each worker would end up with every store.
-
-Of each store the state store holds its header, and a map from page number to bytes.
+- In the order of cost a twin is cached in this process, mapped from the mirror's file, or reloaded from the state
+  store's pages; the token in the state store's header decides which is current (docs/architecture.md, The cache). A
+  twin is dropped if its batch fails. Beyond the bounds of a process the least recently used ones are dropped too:
+  partitions move between workers, and each worker would end up with every store.
+- Of each store the state store holds its header, and a map from page number to bytes.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def test_hours_and_records_are_the_same_for_any_division_and_after_restarts(cuts
 
 
 def test_a_store_that_is_altered_has_its_hours_in_shares_of_the_new_size() -> None:
-    """What held 40 % by day and leaked 4 % a day holds 20 % of twice the size, and leaks 2 %."""
+    """Twice the size: 40 % by day and a leak of 4 % a day become 20 % and 2 %."""
     size = ENTRIES * ENTRY_AND_6_ELEMENTS
     store = Weekly(size=2 * size, init_size=size).follow(leaking(4), range(8 * 24))
     before = store.twin.monitor.memory.weeks

@@ -1,10 +1,9 @@
 """Findings about the conditions of a store: severity, cause, the queues that fill, and actions.
 
-They are described in docs/alerts.md. Each kind of store has a class for each kind of resource. Texts are of now: of a
-resource that falls none says when it will be full, or asks for getters that are back.
-
-Source: [IBM: z/OS MVS Setting Up a Sysplex, structure full monitoring] (IXC585E at or above FULLTHRESHOLD, IXC586I
-below it).
+- They are described in docs/alerts.md. Each kind of store has a class for each kind of resource. Texts are of now: of a
+  resource that falls none says when it will be full, or asks for getters that are back.
+- Source: [IBM: z/OS MVS Setting Up a Sysplex, structure full monitoring] (IXC585E at or above FULLTHRESHOLD, IXC586I
+  below it).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The queues of a store: who reads them, and which of them fill it, ranked by their growth.
 
-Readers: a fact counts for three times the usual distance of its measurements, and "no handle open for input" only until
-a message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most.
-
-Fillers: the queue whose puts fail with 2192 is not necessarily the one that filled the store. So queues are ranked by
-growth, not by failed puts. Samples are taken every 15 minutes of event time. Growth is counted from the last sample but
-one, so over 15 to 30 minutes.
+- Readers: a fact counts for three times the usual distance of its measurements, and "no handle open for input" only
+  until a message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most.
+- Fillers: the queue whose puts fail with 2192 is not necessarily the one that filled the store. So queues are ranked by
+  growth, not by failed puts. Samples are taken every 15 minutes of event time. Growth is counted from the last sample
+  but one, so over 15 to 30 minutes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Causes and actions of alerts: rows of `runbook.toml`, and of the site's own file, with their facts.
 
-Runbook: rows are chosen by condition and facts.
-
-Facts: a cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD,
-SIZE, CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`.
-
-Sources of the commands: `twin.capacity`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
+- Runbook: rows are chosen by condition and facts.
+- Facts: a cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD,
+  SIZE, CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`.
+- Sources of the commands: `twin.capacity`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ class Structure(ForecastSettings):
 
     @property
     def name_parts(self) -> tuple[str, ...]:
-        """What each part of its name is a name of; "": a number or a name of IBM."""
+        """The kind of name that each part of its name is; "": a number or a name of IBM."""
         if not self.queue_sharing_group:
             return ("other structure",)
         return "group", "" if self.is_administration else "structure"

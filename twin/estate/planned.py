@@ -1,10 +1,9 @@
 """Planned work of a store, and its history: past rises, with which its twin begins.
 
-Plans: one comes from a table [[planned]] of the estate or from a PLAN event (docs/planned-work.md). A recurrence is an
-RRULE [RFC 5545, 3.3.10] of local times in the zone of the site.
-
-History: past rises of the stores of an estate and puts of their last days, with which their twins begin. `mqtwin warm`
-learns it from a recording; the key `history` of an estate file names it (docs/estate.md).
+- Plans: one comes from a table [[planned]] of the estate or from a PLAN event (docs/planned-work.md). A recurrence is
+  an RRULE [RFC 5545, 3.3.10] of local times in the zone of the site.
+- History: past rises of the stores of an estate and puts of their last days, with which their twins begin. `mqtwin
+  warm` learns it from a recording; the key `history` of an estate file names it (docs/estate.md).
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """The estate, its routes and queues, and its form in a checkpoint.
 
-Routes: the store of an event, by queue manager and queue or store. A route is identified by its index: event batches
-carry it instead of three strings. Routes are sorted by (store, queue manager, queue, reported name), so two loads of
-the same estate number them alike. HEARTBEAT and RESTART without `store` concern every store of their queue manager:
-docs/events.md.
-
-A saved estate is that of the estate as checked, not of its files, which others may change; it holds no code, unlike a
-pickle.
-
-Queues: the store that holds the messages of each, and the aliases that resolve to it. A queue without a store is an
-error: docs/estate.md.
+- Routes: the store of an event, by queue manager and queue or store. A route is identified by its index: event batches
+  carry it instead of three strings. Routes are sorted by (store, queue manager, queue, reported name), so two loads of
+  the same estate number them alike. HEARTBEAT and RESTART without `store` concern every store of their queue manager:
+  docs/events.md.
+- A saved estate is that of the estate as checked, not of its files, which others may change; it holds no code, unlike a
+  pickle.
+- Queues: the store that holds the messages of each, and the aliases that resolve to it. A queue without a store is an
+  error: docs/estate.md.
 """
 
 from __future__ import annotations

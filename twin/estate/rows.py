@@ -1,10 +1,9 @@
 """Rows of attributes: all that is known of one, and the checked conversion of single values.
 
-A check converts a value from its source form to the form of the estate, or raises ValueError or TypeError whose text
-states the expected value ("must be 0 to 100"). `convert` turns that into an `EstateError` with place and value.
-
-Tables of the TOML file, keywords of MQSC, CFRM and D XCF texts, texts of what people changed, statements of plans and
-sliders of the page are made of rows.
+- A check converts a value from its source form to the form of the estate, or raises ValueError or TypeError whose text
+  states the expected value ("must be 0 to 100"). `convert` turns that into an `EstateError` with place and value.
+- Tables of the TOML file, keywords of MQSC, CFRM and D XCF texts, texts of what people changed, statements of plans and
+  sliders of the page are made of rows.
 """
 
 from __future__ import annotations

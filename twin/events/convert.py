@@ -1,9 +1,8 @@
 """Conversion of public events between dictionaries, JSON lines and Arrow tables.
 
-The fields are described in docs/events.md. An absent field is absent in a dictionary and null in a table. `attributes`
-and `measured` are JSON text in a table.
-
-Single Arrow rows become fields for the exact rules, and JSON text of bounded length.
+- The fields are described in docs/events.md. An absent field is absent in a dictionary and null in a table.
+  `attributes` and `measured` are JSON text in a table.
+- Single Arrow rows become fields for the exact rules, and JSON text of bounded length.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Results of decoding: event rows, dead letters, and the origin of each; and event batches of one store.
 
-Dead letters: their long values are cut, and rejects beyond the limit of a record are only counted.
-
-A batch is rows in memory, and compact bytes between the processes of a job. The bytes are private to a job: they carry
-a version, and no other version reads them.
-
-Each column has the smallest of four encodings:
+- Dead letters: their long values are cut, and rejects beyond the limit of a record are only counted.
+- A batch is rows in memory, and compact bytes between the processes of a job. The bytes are private to a job: they
+  carry a version, and no other version reads them.
+- Each column has the smallest of four encodings:
 
 * CONSTANT: no numbers; every row is `low`.
 * PLAIN: one number per row.

@@ -1,10 +1,9 @@
 """Fields of an event: the list from which the decoder, the Arrow schema and the published schema are made.
 
-A COMMIT without `uow` comes from an application without messages in syncpoint and has no effect. `make schemas` writes
-the texts below the fields into docs/events.md and schemas/event.schema.json.
-
-MEASURE: the fields that the real system may be measured by, and their checks. They are the measurable fields of the
-state record (docs/state.md) of the store, and every one may be absent. Sources: docs/events.md, "Measurements".
+- A COMMIT without `uow` comes from an application without messages in syncpoint and has no effect. `make schemas`
+  writes the texts below the fields into docs/events.md and schemas/event.schema.json.
+- MEASURE: the fields that the real system may be measured by, and their checks. They are the measurable fields of the
+  state record (docs/state.md) of the store, and every one may be absent. Sources: docs/events.md, "Measurements".
 """
 
 from __future__ import annotations

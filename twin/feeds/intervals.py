@@ -1,11 +1,9 @@
 """Counts of an interval as events: spread over slices, beside idle stores, and beside spans.
 
-Slices: an interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its
-gets. The sum of the bytes is kept exactly.
-
-Idle stores get a heartbeat. Spans: the calls that interval counts show beyond the spans of the same queue and time.
-
-Sources: docs/feeds.md, "Idle stores"; docs/events.md, "Time".
+- Slices: an interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its
+  gets. The sum of the bytes is kept exactly.
+- Idle stores get a heartbeat. Spans: the calls that interval counts show beyond the spans of the same queue and time.
+- Sources: docs/feeds.md, "Idle stores"; docs/events.md, "Time".
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """JSON of a page: its objects, in bounded memory, also those within objects of other programs.
 
-The objects of a page stand one after the other, one per line, or in an array.
-
-Other programs have collected, stored or exported them: forwarders and stores of logs (Splunk, Elastic, Loki,
-CloudWatch, the Logging of Google Cloud) and converters of Kafka Connect. They put an object, or its text, under a name
-of theirs, beside a time. What is wrapped is found by what it has, not by how deep it lies, so that `mqtwin import` and
-`mqtwin collect` read the same.
+- The objects of a page stand one after the other, one per line, or in an array.
+- Other programs have collected, stored or exported them: forwarders and stores of logs (Splunk, Elastic, Loki,
+  CloudWatch, the Logging of Google Cloud) and converters of Kafka Connect. They put an object, or its text, under a
+  name of theirs, beside a time. What is wrapped is found by what it has, not by how deep it lies, so that `mqtwin
+  import` and `mqtwin collect` read the same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Measurements of stores with the facts of their queues, names as sources write them, and levels as RMF has them.
 
-Measurements are made from answers and records of queue managers. Each queue manager knows its own handles of a shared
-queue only: those of the members of its group are summed.
-
-Names are those of stores and their queue managers, command prefixes and message ids.
-
-Levels of structures and coupling facilities are in SMF 74 or printed: one measurement an interval.
+- Measurements are made from answers and records of queue managers. Each queue manager knows its own handles of a shared
+  queue only: those of the members of its group are summed.
+- Names are those of stores and their queue managers, command prefixes and message ids.
+- Levels of structures and coupling facilities are in SMF 74 or printed: one measurement an interval.
 """
 
 from __future__ import annotations

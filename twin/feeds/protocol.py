@@ -1,10 +1,9 @@
 """Protocol of a feed: pages of bytes in, events and complaints out; and the formats that have one.
 
-A feed never raises an error for its input: what it cannot read is a complaint, and it continues behind that. It yields
-each event that its data show, also of names that the estate lacks: `Intake.sift` puts those aside. What it keeps
-between pages is bounded, so that a page may come from a file, a topic or a server.
-
-Pages of one stream continue each other: a record, an object or a message may begin in one page and end in another.
+- A feed never raises an error for its input: what it cannot read is a complaint, and it continues behind that. It
+  yields each event that its data show, also of names that the estate lacks: `Intake.sift` puts those aside. What it
+  keeps between pages is bounded, so that a page may come from a file, a topic or a server.
+- Pages of one stream continue each other: a record, an object or a message may begin in one page and end in another.
 """
 
 from __future__ import annotations

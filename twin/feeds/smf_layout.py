@@ -1,12 +1,11 @@
 """Layouts of SMF: the sections of MQ's records that feeds use, and SMF 74 subtype 4 of RMF.
 
-MQ's sections: each field by its offset and kind. Sources: [IBM: mq-smf-csv, C structures of the sections] for offsets
-and widths; those marked "fixture" below were checked on real records, those marked "document" were seen in no record. A
-field that lies beyond the end of a section is absent, None or 0: sections grew with the versions of MQ. Numbers are
-big-endian, texts EBCDIC.
-
-SMF 74 subtype 4: the activity of a coupling facility. Entries, elements and SCM of its structures are read. No record
-with a structure of MQ was seen.
+- MQ's sections: each field by its offset and kind. Sources: [IBM: mq-smf-csv, C structures of the sections] for offsets
+  and widths; those marked "fixture" below were checked on real records, those marked "document" were seen in no record.
+  A field that lies beyond the end of a section is absent, None or 0: sections grew with the versions of MQ. Numbers are
+  big-endian, texts EBCDIC.
+- SMF 74 subtype 4: the activity of a coupling facility. Entries, elements and SCM of its structures are read. No record
+  with a structure of MQ was seen.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Flows of a store: the present regime, futures drawn from it, and how the queues that fill it are read.
 
-`kernels.regime` finds where the present regime begins. Futures are drawn from its bins, in blocks, so that bursts stay
-bursts. The error of a mean over few bins, and the future drift of the mean, are drawn for each future.
-
-Queues are read by nobody, by getters that lag behind, or by some that keep up. The queue that grows most decides.
+- `kernels.regime` finds where the present regime begins. Futures are drawn from its bins, in blocks, so that bursts
+  stay bursts. The error of a mean over few bins, and the future drift of the mean, are drawn for each future.
+- Queues are read by nobody, by getters that lag behind, or by some that keep up. The queue that grows most decides.
 """
 
 from __future__ import annotations

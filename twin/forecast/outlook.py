@@ -1,10 +1,10 @@
 """The outlook of a store: when it will be full, and how probable that is; and the extension of measured levels.
 
-Outlook: the store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`).
-Whether the rise continues until then is estimated from how the store's rises have ended before (`twin.forecast.rises`).
-
-Extension: by a line, or by a curve that levels off where the rise becomes slower. Source: [published: Gardner,
-McKenzie, "Forecasting trends in time series", 1985: the damped trend].
+- Outlook: the store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`).
+  Whether the rise continues until then is estimated from how the store's rises have ended before
+  (`twin.forecast.rises`).
+- Extension: by a line, or by a curve that levels off where the rise becomes slower. Source: [published: Gardner,
+  McKenzie, "Forecasting trends in time series", 1985: the damped trend].
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """How a store's earlier rises ended, the chance that the present one lasts until full, and puts by half hours.
 
-A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its structure
-(`kernels.meters`) has rises of its own blocks, which those of the store do not show. A rise that ended in 2192 counts
-as one that continued. Half a rise of a kind not seen yet is added to those seen; it is expected to last as long again
-as it has so far, or three times as long where a getter has stopped.
-
-Puts: experts predict them from the store's own days.
+- A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its
+  structure (`kernels.meters`) has rises of its own blocks, which those of the store do not show. A rise that ended in
+  2192 counts as one that continued. Half a rise of a kind not seen yet is added to those seen; it is expected to last
+  as long again as it has so far, or three times as long where a getter has stopped.
+- Puts: experts predict them from the store's own days.
 """
 
 from __future__ import annotations

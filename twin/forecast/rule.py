@@ -1,10 +1,8 @@
 """The alert rule: from a forecast in numbers to watch, page, or neither; and stores that refuse puts now.
 
-The rule has no state: the caller keeps hold times and the time since which a danger is over.
-
-A full resource needs no forecast. The check here is the only one of whether a store refuses puts.
-
-`Left` is the time that a store has left if its traffic continues, just before and just after a change.
+- The rule has no state: the caller keeps hold times and the time since which a danger is over.
+- A full resource needs no forecast. The check here is the only one of whether a store refuses puts.
+- `Left` is the time that a store has left if its traffic continues, just before and just after a change.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Proof of advice: a recording replayed with each plan; and regular rises of recordings, proposed as planned work.
 
-A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, its
-puts as requests, as `mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a
-smaller size if it refuses no more puts than the present one, each with a margin if one is requested. A plan that does
-not hold is enlarged until it does, or left out. Described in docs/what-if.md.
-
-Regular rises are those at the same hour on most days (docs/planned-work.md).
+- A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, its
+  puts as requests, as `mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a
+  smaller size if it refuses no more puts than the present one, each with a margin if one is requested. A plan that does
+  not hold is enlarged until it does, or left out. Described in docs/what-if.md.
+- Regular rises are those at the same hour on most days (docs/planned-work.md).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Act: a step of an alert's runbook as a change that can be handed over, and the site's list of allowed changes.
 
-A change comes with its predicted effect: docs/acts.md. The statement of an alert is a text of others. It is read as one
-of four templates with typed parameters, written anew from these by the code of the runbook, and refused where the two
-differ: no text of a record is handed over.
-
-The site's own list, actions.toml, is described in docs/acts.md. Nothing is allowed by default. The file says who may
-not be doubted later, so it belongs to who runs the process, and nobody else may read or write it.
+- A change comes with its predicted effect: docs/acts.md. The statement of an alert is a text of others. It is read as
+  one of four templates with typed parameters, written anew from these by the code of the runbook, and refused where the
+  two differ: no text of a record is handed over.
+- The site's own list, actions.toml, is described in docs/acts.md. Nothing is allowed by default. The file says who may
+  not be doubted later, so it belongs to who runs the process, and nobody else may read or write it.
 """
 
 from __future__ import annotations

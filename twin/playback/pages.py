@@ -1,10 +1,9 @@
 """Pages: how often people are called, by the twin and by common rules, and whether a call was right.
 
-A **page** is an incident of the alerts topic, whatever its conditions, from when it called somebody until nothing of it
-is a page any more (`twin.records.Incidents`). A rule calls in the same way: once, and again only after ten minutes of
-calm. The rules read the same samples as the twin, twice as often as usual.
-
-Fillings of a store that ended in 2192 are found from the refused puts of the recording.
+- A **page** is an incident of the alerts topic, whatever its conditions, from when it called somebody until nothing of
+  it is a page any more (`twin.records.Incidents`). A rule calls in the same way: once, and again only after ten minutes
+  of calm. The rules read the same samples as the twin, twice as often as usual.
+- Fillings of a store that ended in 2192 are found from the refused puts of the recording.
 """
 
 from __future__ import annotations

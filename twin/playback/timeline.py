@@ -1,11 +1,10 @@
 """A recording played once: every moment of it can be opened again, or each store has its series of samples.
 
-Timeline: states, alerts, and the twin of a store. States are sampled at a period of event time, twins are copied now
-and then. So a moment costs the events since the copy before it, not those since the beginning. Both have a bound: when
-it is reached, every second one is dropped and the distance doubles.
-
-Series: samples of usage, refused puts and alerts of each store over time. Whatever is compared with the twin's alerts
-reads these samples, so that nothing knows more than the twin.
+- Timeline: states, alerts, and the twin of a store. States are sampled at a period of event time, twins are copied now
+  and then. So a moment costs the events since the copy before it, not those since the beginning. Both have a bound:
+  when it is reached, every second one is dropped and the distance doubles.
+- Series: samples of usage, refused puts and alerts of each store over time. Whatever is compared with the twin's alerts
+  reads these samples, so that nothing knows more than the twin.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Pseudonyms of the names of a site, and times moved by whole weeks, for a recording and an estate that others may see.
 
-A pseudonym is the HMAC of a name by a key, so the same key gives the same one again and without it nobody finds the
-name. It is valid in MQ and has one length for each kind of name: a length says much about a short name. Ids of messages
-and units of work are numbered as they come: digests of a million ids would be most of the file.
-
-An estate under pseudonyms is TOML, and where it needs them a CFRM policy, aliases in MQSC and a history.
+- A pseudonym is the HMAC of a name by a key, so the same key gives the same one again and without it nobody finds the
+  name. It is valid in MQ and has one length for each kind of name: a length says much about a short name. Ids of
+  messages and units of work are numbered as they come: digests of a million ids would be most of the file.
+- An estate under pseudonyms is TOML, and where it needs them a CFRM policy, aliases in MQSC and a history.
 """
 
 from __future__ import annotations

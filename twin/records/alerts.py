@@ -1,9 +1,8 @@
 """The record of an alert, that of a note on one, and dead letters as others read them.
 
-The first two are as in the alerts topic and in the notes topic. `make schemas` writes the texts below the fields into
-docs/alerts.md, docs/incidents.md and the schemas.
-
-Dead letters: the headers of a record of their topic, and a line of `mqtwin replay --dlq`.
+- The first two are as in the alerts topic and in the notes topic. `make schemas` writes the texts below the fields into
+  docs/alerts.md, docs/incidents.md and the schemas.
+- Dead letters: the headers of a record of their topic, and a line of `mqtwin replay --dlq`.
 """
 
 from __future__ import annotations

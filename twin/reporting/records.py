@@ -1,11 +1,9 @@
 """The report of a recording or of a job, as `mqtwin report --json` prints it: docs/report.md; its actions; comparisons.
 
-Report: times are RFC 3339, UTC. Usage is in percent of the largest size that a resource may have. A minute of 2192 is a
-minute of the clock in which a full store refused a put (2192, of distributed queue managers 2056).
-
-Actions: what people changed in a store while it was in danger, and what that was worth.
-
-Comparison: what the nights of some recordings would have been under each of two estates. See docs/testing.md.
+- Report: times are RFC 3339, UTC. Usage is in percent of the largest size that a resource may have. A minute of 2192 is
+  a minute of the clock in which a full store refused a put (2192, of distributed queue managers 2056).
+- Actions: what people changed in a store while it was in danger, and what that was worth.
+- Comparison: what the nights of some recordings would have been under each of two estates. See docs/testing.md.
 """
 
 from __future__ import annotations

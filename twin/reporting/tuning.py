@@ -1,13 +1,13 @@
 """The choice of a site, tried on its own recordings: what people get for every price of a needless call.
 
-Each recording is played once for each value. The looks ahead, which take most of the time, are made at the first of
-them and kept, so that the numbers are those of a replay with that setting. Pages are judged as in a report.
+- Each recording is played once for each value. The looks ahead, which take most of the time, are made at the first of
+  them and kept, so that the numbers are those of a replay with that setting. Pages are judged as in a report.
 
     >>> tuning = twin.tune(["friday.arrow"], "estate.toml", values=[0.5, 1.5])
     >>> [(own.needless_per_saved, own.in_time, own.missed, own.needless) for own in tuning.choices]
     [(0.5, 1, 0, 0), (1.5, 1, 0, 0)]
 
-Bootstrap by recording: how much a figure depends on which recordings there happened to be.
+- Bootstrap by recording: how much a figure depends on which recordings there happened to be.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Simulated queue managers: they serve demands, record the events, and are measured.
 
-Puts that do not fit fail with reason 2192 and are events; gets that find no message fail with 2033 and are not. The
-results are public events (docs/events.md), numbered by queue manager and queue, with message ids and units of work. The
-stores are twins whose events are demands (`MessageStore.demand`): the kernels that later follow the events decide what
-is possible.
-
-Measurements: who has a queue open, what it holds, how full its store is.
+- Puts that do not fit fail with reason 2192 and are events; gets that find no message fail with 2033 and are not. The
+  results are public events (docs/events.md), numbered by queue manager and queue, with message ids and units of work.
+  The stores are twins whose events are demands (`MessageStore.demand`): the kernels that later follow the events decide
+  what is possible.
+- Measurements: who has a queue open, what it holds, how full its store is.
 """
 
 from __future__ import annotations

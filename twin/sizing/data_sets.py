@@ -1,12 +1,11 @@
 """Space of data sets: extents, and blocks or pages that messages take by next fit; and queue files.
 
-Data sets are allocated in units of a 3390.
-
-By next fit a message goes into the current bin if it fits there. Otherwise it starts a new bin and takes as many as it
-needs, and its last one becomes the current bin. Blocks of a shared message data set are filled with pages this way
-(docs/storage-model.md), and pages of a page set with records before MQ 7.0.1 [IBM: Page sets 01 to 99, Short messages].
-
-Queue files of distributed queue managers: blocks, buffers, overflow, size of the file, and memory of open queues.
+- Data sets are allocated in units of a 3390.
+- By next fit a message goes into the current bin if it fits there. Otherwise it starts a new bin and takes as many as
+  it needs, and its last one becomes the current bin. Blocks of a shared message data set are filled with pages this way
+  (docs/storage-model.md), and pages of a page set with records before MQ 7.0.1 [IBM: Page sets 01 to 99, Short
+  messages].
+- Queue files of distributed queue managers: blocks, buffers, overflow, size of the file, and memory of open queues.
 """
 
 from __future__ import annotations

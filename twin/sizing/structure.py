@@ -1,12 +1,11 @@
 """Structures: SIZE for a mix of messages, the threshold of the third rule, administration structures, and SCM.
 
-The third rule offloads all messages from its threshold. The arithmetic is that of the twin, `kernels.pools` and
-`twin.capacity`; docs/storage-model.md states its sources. 0.75 KB per offloaded message: [IBM: Specifying offload
-options for shared messages].
-
-Storage class memory for a backlog beyond the structure: SCMMAXSIZE, and augmented space in the coupling facility.
-Source: [IBM: How storage class memory works with IBM MQ for z/OS] (90 %, over-committing, augmented space, fewer
-entries and elements). The constants of `twin.capacity` are assumed and agree with IBM's published example.
+- The third rule offloads all messages from its threshold. The arithmetic is that of the twin, `kernels.pools` and
+  `twin.capacity`; docs/storage-model.md states its sources. 0.75 KB per offloaded message: [IBM: Specifying offload
+  options for shared messages].
+- Storage class memory for a backlog beyond the structure: SCMMAXSIZE, and augmented space in the coupling facility.
+  Source: [IBM: How storage class memory works with IBM MQ for z/OS] (90 %, over-committing, augmented space, fewer
+  entries and elements). The constants of `twin.capacity` are assumed and agree with IBM's published example.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Arrays of a store: their allocators, and journals of changed rows.
 
-Allocators: process memory here, a memory-mapped file in `streams.state.mirror`.
-
-Journals save the changed rows of a table where whole pages would hold little that is new.
+- Allocators: process memory here, a memory-mapped file in `streams.state.mirror`.
+- Journals save the changed rows of a table where whole pages would hold little that is new.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Tables of a store: allocation, growth, their state pages, the owners of their rows, and earlier formats.
 
-The number of a page is `table << 32 | index`; changed rows of the tables of messages may be in journals instead
-(`twin.state.arrays`).
-
-Tables of at most one page share the *small page*, because the state store has a cost per page: it holds all their rows,
-compressed, and is written when one of them changes. When a table outgrows its page, it leaves the small page, and its
-rows are written; what the small page still holds of it is ignored.
+- The number of a page is `table << 32 | index`; changed rows of the tables of messages may be in journals instead
+  (`twin.state.arrays`).
+- Tables of at most one page share the *small page*, because the state store has a cost per page: it holds all their
+  rows, compressed, and is written when one of them changes. When a table outgrows its page, it leaves the small page,
+  and its rows are written; what the small page still holds of it is ignored.
 """
 
 from __future__ import annotations

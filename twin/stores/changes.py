@@ -1,10 +1,9 @@
 """Changes of a store: of a structure's attributes, and what people did, as the store's events show it.
 
-Attributes: ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate. Pure functions: each returns what the
-structure is afterwards, or None where the change is refused; the twin assigns it. Sources: docs/storage-model.md,
-"Alter and rebuild".
-
-Actions: what people changed in a store, and how much longer it has since. `twin.reporting` asks here, too.
+- Attributes: ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate. Pure functions: each returns what the
+  structure is afterwards, or None where the change is refused; the twin assigns it. Sources: docs/storage-model.md,
+  "Alter and rebuild".
+- Actions: what people changed in a store, and how much longer it has since. `twin.reporting` asks here, too.
 """
 
 from __future__ import annotations

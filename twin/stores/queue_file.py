@@ -1,12 +1,11 @@
 """The live twins of one queue of a distributed queue manager, and of the queue manager's log.
 
-Queue: its buffers, its file, its log records and checkpoints. The mechanism is in `kernels.queue_file`. Sources:
-docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue file"; [IBM: MQ 10.0, Modifying IBM MQ queue
-files] (a larger MAXFSIZE may wait until the queue is empty).
-
-Log: records of all queues, checkpoints, and what these truncate. Sources: [IBM: WebSphere MQ internals, "What's the
-point of logging?", "Views of the Queue", "MQCMIT Walkthrough"]; docs/storage-model.md, "Queue files"; docs/state.md,
-"Fields of a queue manager".
+- Queue: its buffers, its file, its log records and checkpoints. The mechanism is in `kernels.queue_file`. Sources:
+  docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue file"; [IBM: MQ 10.0, Modifying IBM MQ queue
+  files] (a larger MAXFSIZE may wait until the queue is empty).
+- Log: records of all queues, checkpoints, and what these truncate. Sources: [IBM: WebSphere MQ internals, "What's the
+  point of logging?", "Views of the Queue", "MQCMIT Walkthrough"]; docs/storage-model.md, "Queue files"; docs/state.md,
+  "Fields of a queue manager".
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The resources of stores that hold messages, the depth of a queue, and the fields that all their state records have.
 
-A resource is a row of USAGE (`kernels.meters`); the words for it are in `twin.records.usage`.
-
-Depth: how long until one queue holds MAXDEPTH messages; then a put fails with 2053. The forecast is a straight line, so
-its alert is a watch: the depth of a queue has no offload rules, and `queue-full` follows when the limit is reached.
-
-State records: the fields that every store with messages has, and which of them are known.
+- A resource is a row of USAGE (`kernels.meters`); the words for it are in `twin.records.usage`.
+- Depth: how long until one queue holds MAXDEPTH messages; then a put fails with 2053. The forecast is a straight line,
+  so its alert is a watch: the depth of a queue has no offload rules, and `queue-full` follows when the limit is
+  reached.
+- State records: the fields that every store with messages has, and which of them are known.
 """
 
 from __future__ import annotations

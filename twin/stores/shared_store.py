@@ -39,14 +39,14 @@ DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts
 _ALTER, _MEASURE = OPS.index("ALTER"), OPS.index("MEASURE")
 
 Config = TypeVar("Config", CouplingFacility, UniformCluster, QueueManagerLog)
-Taken = TypeVar("Taken", bound=Values)
+Reported = TypeVar("Reported", bound=Values)
 
 
-class SharedStore(ABC, Generic[Config, Taken]):
+class SharedStore(ABC, Generic[Config, Reported]):
     """The twin of a store that message stores share."""
 
     kind: str  # kind of store, as in the estate
-    takes: type[Taken]  # the values of reports that it takes; it ignores others
+    takes: type[Reported]  # the values of reports that it takes; it ignores others
     measurable: tuple[str, ...] = ()  # fields of the state record that a baseline takes over
     settling_ticks: int  # ticks after the last input during which time alone may change something
     clock: ClassVar[int] = NEVER  # its time is that of reports
@@ -362,7 +362,7 @@ class SharedStore(ABC, Generic[Config, Taken]):
         """Handle changed attributes; before: the estate entry before the ALTER."""
 
     @abstractmethod
-    def _on_report(self, report: Report, values: Taken) -> None:
+    def _on_report(self, report: Report, values: Reported) -> None:
         """Take the values of a report; reports come in the order of ticks."""
 
     @abstractmethod

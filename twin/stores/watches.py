@@ -1,16 +1,13 @@
 """Conditions of time alone: units of work in doubt, silent sources, queues that nobody reads; and ticks.
 
-In doubt: a unit of work that was prepared long ago and neither committed nor backed out. Sources: [IBM: WebSphere MQ
-internals, "Undo Phase"] (prepared transactions stay); docs/alerts.md, "Conditions".
-
-Ticks: z/OS queue managers remove expired messages at fixed intervals of event time (EXPRYINT). Sources:
-docs/storage-model.md#expiry.
-
-Silent sources: the heartbeat that reports one, the alert that it opens, and the event that clears it. Sources:
-docs/events.md, "Silent sources".
-
-Unread queues: the watch about one to which puts come and which no application has open for input. Described in
-docs/alerts.md, "Conditions".
+- In doubt: a unit of work that was prepared long ago and neither committed nor backed out. Sources: [IBM: WebSphere MQ
+  internals, "Undo Phase"] (prepared transactions stay); docs/alerts.md, "Conditions".
+- Ticks: z/OS queue managers remove expired messages at fixed intervals of event time (EXPRYINT). Sources:
+  docs/storage-model.md#expiry.
+- Silent sources: the heartbeat that reports one, the alert that it opens, and the event that clears it. Sources:
+  docs/events.md, "Silent sources".
+- Unread queues: the watch about one to which puts come and which no application has open for input. Described in
+  docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Scenarios that the mechanisms of a store decide: structures, page sets, queue files, a uniform cluster.
 
-Structures: offloading, storage class memory, entries beside elements.
-
-The uniform cluster is one whose load rises. Source of its ramp: [IBM: MQ, uniform cluster scaling, Test Scenario and
-Table 1].
+- Structures: offloading, storage class memory, entries beside elements.
+- The uniform cluster is one whose load rises. Source of its ramp: [IBM: MQ, uniform cluster scaling, Test Scenario and
+  Table 1].
 """
 
 from __future__ import annotations
