@@ -12,4 +12,4 @@
 - :mod:`deploy.supervisor`: restarts of ``mqtwin stream``
 """
 
-__distribution__ = "mqtwin"  # read by twin/installed.py
+__distribution__ = "mqtwin"  # read by twin/base/installed.py

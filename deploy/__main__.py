@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from twin.installed import main
+    from twin.base.installed import main
 except ImportError as error:  # a package of another distribution: one line here, too
     print(f"mqtwin: {error}", file=sys.stderr)
     sys.exit(2)

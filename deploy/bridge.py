@@ -41,12 +41,12 @@ from deploy.metrics.catalogue import store_labels
 from deploy.show.terminal import printable
 from streams.collecting.http import Requester, RequestError
 from streams.kafka.topic_reader import AlertEntry
-from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
-from twin.errors import MqtwinError, UsageError
+from twin.base.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_seconds
 from twin.records import URGENCIES, AlertRecord, Incident, Incidents
 from twin.records.bounds import text_of
 from twin.records.usage import RESOURCES
-from twin.units import as_seconds
 
 # Of Alertmanager.
 _MAX_ALERTS = 64  # of one request

@@ -4,9 +4,9 @@ The module of a command in :mod:`deploy.commands` is imported when the command r
 neither Spark nor Kafka. A command returns None or its exit status; Ctrl-C ends it with 130, a closed standard output
 with 141, as in any shell. An error is one line on standard error, after its traceback with ``--debug``:
 
-- :class:`twin.errors.UsageError`: wrong use or input, exit status 2
+- :class:`twin.base.errors.UsageError`: wrong use or input, exit status 2
 - a package of an extra that is not installed: exit status 2, with the command that installs it
-- any other :class:`twin.errors.MqtwinError`: a failure while running, exit status 1
+- any other :class:`twin.base.errors.MqtwinError`: a failure while running, exit status 1
 - any other exception: a defect, exit status 1
 """
 
@@ -28,7 +28,7 @@ from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 from deploy.options.common import TOKENS, check_files, open_secrets
 from deploy.show.document import ZONE
 from deploy.show.terminal import print_line, print_warnings
-from twin.errors import CutRecordingWarning, MqtwinError, UsageError
+from twin.base.errors import CutRecordingWarning, MqtwinError, UsageError
 
 # Packages of the extra `stream`, by the names under which they are imported.
 STREAM_PACKAGES = frozenset({"confluent_kafka", "jgo", "kafka", "pandas", "py4j", "pyspark", "requests", "tenacity"})

@@ -30,14 +30,14 @@ from streams.log import configure_logging
 from streams.query.definition import JobSettings
 from streams.query.job import Job, start_job
 from streams.query.past import JobPast
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import OwnFolder
+from twin.base.units import as_span
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
-from twin.outputs import OwnFolder
 from twin.recordings.files import Chunk
 from twin.records import AlertRecord, StructureState
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
-from twin.units import as_span
 
 ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
 

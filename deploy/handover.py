@@ -18,7 +18,8 @@ import structlog
 
 from deploy.bridge import Command
 from deploy.show.terminal import printable
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_microseconds, as_text
 from twin.estate import Estate
 from twin.estate.errors import show
 from twin.planning.proposals import (
@@ -47,7 +48,6 @@ from twin.records import (
     resources_of,
 )
 from twin.records.acts import AHEAD_US, MAX_TEXT, Language, ResultStatus
-from twin.units import as_microseconds, as_text
 
 if TYPE_CHECKING:
     from streams.kafka.notes import ActLog

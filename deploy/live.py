@@ -29,9 +29,9 @@ from deploy.supervisor import Supervisor
 from streams.host.signals import stop_requests
 from streams.kafka.topic_reader import Latest, TopicReader
 from streams.kafka.topics import DEFAULT_PREFIX, Topics
-from twin.conditions import OPENED
-from twin.errors import MqtwinError
-from twin.units import as_count
+from twin.base.conditions import OPENED
+from twin.base.errors import MqtwinError
+from twin.base.units import as_count
 
 _PROGRAM = (sys.executable, "-m", "deploy")  # mqtwin
 POSITION = "position.json"  # of the collector of levels, in the folder

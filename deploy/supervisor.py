@@ -25,7 +25,7 @@ import structlog
 from streams.errors import is_passing
 from streams.host.signals import STOP_SIGNALS, StopRequest
 from streams.log import configure_logging
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 VARIABLE = "MQTWIN_SUPERVISED"  # environment variable of the command: the descriptor to which it writes its failure
 ALWAYS, NEVER = "always", "never"

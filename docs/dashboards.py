@@ -43,7 +43,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from twin.outputs import write_output
+from twin.base.outputs import write_output
 from twin.records import URGENCIES
 
 OUT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"

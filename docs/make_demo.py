@@ -20,13 +20,13 @@ from deploy.console.answers import WhatIfAnswer
 from deploy.console.past import PastTwins
 from deploy.console.recorded import NIGHT, Line, Night, Screen, recorded_page, whatif_key
 from kernels.clock import SECOND
-from twin.conditions import ELEMENTS, ENTRIES, FULL, Condition
-from twin.errors import MqtwinError
+from twin.base.conditions import ELEMENTS, ENTRIES, FULL, Condition
+from twin.base.errors import MqtwinError
+from twin.base.units import as_local
 from twin.estate import load_estate
 from twin.playback.timeline import Timeline
 from twin.records import AlertRecord, Change, Incidents, read_alert_record
 from twin.simulation import SideBySide, side_by_side_estate_text, simulate
-from twin.units import as_local
 
 PAGE = Path(__file__).with_name("demo.html")
 SEED = 1

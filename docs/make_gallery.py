@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from docs.passages import Passage
 from kernels.clock import SECOND
+from twin.base.units import as_count, as_microseconds, as_span, as_text
 from twin.estate import load_estate
 from twin.playback.pages import Alarm, Filling, Verdict, fillings, from_incidents, owner_of, page_verdicts, static_pages
 from twin.playback.timeline import Series, play_series
 from twin.records import AlertRecord, Change, Incidents, read_alert_record
 from twin.simulation import make_scenario, simulate
-from twin.units import as_count, as_microseconds, as_span, as_text
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "gallery.md"

@@ -24,12 +24,12 @@ from deploy.show.alerts import incident_block
 from deploy.show.demo import compare, comparison_lines
 from docs import make_dashboards, make_gallery, make_pictures, make_screenshots
 from docs.passages import Passage
-from twin.conditions import PAGE
+from twin.base.conditions import PAGE
+from twin.base.units import as_span
 from twin.estate import load_estate
 from twin.records import AlertData, AlertRecord, IncidentChange, Incidents, read_alert_record
 from twin.simulation import SideBySide, demo_estate_text, side_by_side_estate_text, simulate
 from twin.sizing import ClusterLoad, plan_cluster
-from twin.units import as_span
 
 ROOT = Path(__file__).parents[1]
 README, QUICK_START = ROOT / "README.md", ROOT / "docs" / "quick-start.md"

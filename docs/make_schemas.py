@@ -27,6 +27,7 @@ from docs.make_asyncapi import asyncapi
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from streams.query import report_records
 from streams.query.report_records import ReadMark, ReportFields, ReportRecord
+from twin.base.units import format_size
 from twin.estate.attributes import FORECAST, SECTIONS
 from twin.estate.load import TOML_CF_LEVEL
 from twin.estate.model import (
@@ -74,7 +75,6 @@ from twin.records import (
 )
 from twin.stores import reports
 from twin.stores.reports import LogValues, QueueFileValues, StructureValues
-from twin.units import format_size
 
 ROOT = Path(__file__).parents[1]
 PAGES, SCHEMAS = ROOT / "docs", ROOT / "schemas"

@@ -16,4 +16,4 @@ from kernels.layout import (
 
 __all__ = ["EVENT", "FLAG_DIRECT", "FLAG_HAS_MSGID", "FLAG_HAS_UOW", "FLAG_PERSISTENT", "OPS", "Store"]
 
-__distribution__ = "mqtwin"  # read by twin/installed.py, before it is imported
+__distribution__ = "mqtwin"  # read by twin/base/installed.py, before it is imported

@@ -9,7 +9,7 @@
 | `mqtwin.records` | alert and state records |
 
 Each is the same object as in `twin`. A name is imported when it is first used, after a look at whose `twin` that is
-(`twin/installed.py`). The command `mqtwin` begins here, too.
+(`twin/base/installed.py`). The command `mqtwin` begins here, too.
 """
 
 from __future__ import annotations

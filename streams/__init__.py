@@ -13,4 +13,4 @@
 it computes. Imports run from top to bottom of the table; a contract in pyproject.toml checks it.
 """
 
-__distribution__ = "mqtwin"  # read by twin/installed.py
+__distribution__ = "mqtwin"  # read by twin/base/installed.py

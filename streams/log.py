@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from streams.kafka.settings import redact
-from twin.units import as_count
+from twin.base.units import as_count
 
 
 def configure_logging(*, json_lines: bool | None = None, level: str = "info", stream: TextIO | None = None) -> None:

@@ -17,7 +17,7 @@ from tests.tools.bench.report import Report
 from tests.tools.bench.rig import Span
 from tests.tools.bench.throughput import Round, Way
 from tests.tools.bench.timeline import Timeline
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.sizing.cluster import COSTS
 
 CALM = {"batch_ms": 200.0, "run_ms": 150.0, "plan_ms": 20.0, "commit_ms": 10.0, "collector_ms": 0.0, "records": 200.0}

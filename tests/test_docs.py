@@ -32,7 +32,7 @@ from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
 from streams.query.progress import batch_figures
 from streams.query.rows import FIGURES, BatchReport
 from tests.tools.score.baselines import BASELINES
-from twin.conditions import Condition
+from twin.base.conditions import Condition
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.events import CONTENT_TYPES, Decoder

@@ -17,7 +17,7 @@ from streams.checkpoint.files import DamagedFileError, decode_json
 from streams.collecting.mqweb_session import decode_answer
 from streams.collecting.sources import load_position
 from streams.query.status import read_status
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import EstateError
 from twin.estate.planned import read_history
 from twin.events import EventError
@@ -83,4 +83,4 @@ def _handlers() -> list[tuple[str, int, str]]:
 
 
 def test_whoever_decodes_expects_all_that_it_raises() -> None:
-    assert _handlers() == []  # UNREADABLE of `twin.decoding` has all three
+    assert _handlers() == []  # UNREADABLE of `twin.base.decoding` has all three

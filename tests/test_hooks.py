@@ -13,9 +13,9 @@ import pytest
 
 from deploy.cli import main
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
-from twin import hooks
-from twin.errors import UsageError
-from twin.hooks import GROUPS, WithAdded
+from twin.base import hooks
+from twin.base.errors import UsageError
+from twin.base.hooks import GROUPS, WithAdded
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "mqtwin-csv"

@@ -27,8 +27,8 @@ from deploy.commands.doctor import PYTHONS
 from deploy.java.jars import cache_dir
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from tests.tools.release.reproducible import build_twice, differences
+from twin.base.installed import PACKAGES
 from twin.estate import load_estate
-from twin.installed import PACKAGES
 from twin.playback.replays import replay
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ from kernels.json_scan import TIME_HIGH, TIME_LOW
 from tests.support.profile import examples
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder, EventError, Reason
 from twin.events.fields import FIELDS, MEASURED

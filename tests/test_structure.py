@@ -24,7 +24,7 @@ from deploy.options.common import parse_address
 from streams.kafka.settings import read_kafka_file
 from tests.support.compose import compose_services
 from tests.support.profile import CPU_LIMIT_S
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.stores.headers import STATE_FORMAT
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -49,7 +49,7 @@ def apply(**event):
 CHANGES = {
     "an alert condition": Change(
         {
-            "twin/conditions.py": Edit(
+            "twin/base/conditions.py": Edit(
                 '    QUEUE_SLOW = "queue-slow", Rule(DATA, 17, TICK, INFO, OWN_RULES, (Pool.QUEUE,))\n',
                 '    FULL = "full", Rule(',
             ),

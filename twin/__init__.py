@@ -17,7 +17,7 @@
 | `tune` | `twin.reporting.tuning` | pages of recordings by what a saved filling is worth |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
-| `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
+| `MqtwinError`, `UsageError` | `twin.base.errors` | exceptions: a failure while running; wrong use or input |
 
 `__version__` is the version. A name is imported when it is first used, so that `import twin` is quick. `twin.testing`
 has tools for tests.
@@ -29,9 +29,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from twin.installed import wrong_package
+from twin.base.installed import wrong_package
 
-__distribution__ = "mqtwin"  # read by twin/installed.py
+__distribution__ = "mqtwin"  # read by twin/base/installed.py
 
 _wrong = wrong_package(("kernels",))
 if _wrong is not None:
@@ -39,7 +39,7 @@ if _wrong is not None:
 
 if TYPE_CHECKING:
     from twin.alerts.episodes import Alert
-    from twin.errors import MqtwinError, UsageError
+    from twin.base.errors import MqtwinError, UsageError
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
     from twin.planning.advise import Promise, advise
@@ -61,12 +61,12 @@ _MODULES = {
     "Commission": "playback.commission",
     "Decoder": "events",
     "Estate": "estate",
-    "MqtwinError": "errors",
+    "MqtwinError": "base.errors",
     "Promise": "planning.advise",
     "Replayed": "playback.replays",
     "Timeline": "playback.timeline",
     "Traffic": "planning.whatif",
-    "UsageError": "errors",
+    "UsageError": "base.errors",
     "advise": "planning.advise",
     "at_moment": "planning.whatif",
     "commission": "playback.commission",

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from kernels import pools
+from twin.base.units import KIB
 from twin.estate import (
     ALWAYS_OFFLOADED_ABOVE,
     RULE_OFF,
@@ -34,7 +35,6 @@ from twin.estate import (
 from twin.estate.model import FIXED_AUGMENTED, facility_of, mqsc_name, others_of
 from twin.estate.settings import DataSetSetting
 from twin.records import Step
-from twin.units import KIB
 
 # --- sizes of a structure ---------------------------------------------------------------------------------------------
 

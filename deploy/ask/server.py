@@ -33,7 +33,7 @@ from starlette.concurrency import run_in_threadpool
 from deploy.ask.data import as_data, small
 from deploy.ask.tools import TOOLS, Questions, Tool
 from deploy.console.app import MAX_BODY_BYTES, Tools
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 INSTRUCTIONS = (
     "A live twin of IBM MQ storage: what fills, when it is full, why, what to do. All tools only read. Begin with "

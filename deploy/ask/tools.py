@@ -50,7 +50,8 @@ from deploy.console.model import ConsoleModel
 from deploy.console.past import Mark, Past, seconds_of
 from deploy.show.document import Code, Table
 from deploy.show.sizes import size_document
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.estate.errors import known_hint
 from twin.estate.settings import Settings
@@ -58,7 +59,6 @@ from twin.planning.whatif import DEFAULT_HORIZON_S
 from twin.records import Action, DeepQueue, Filler, Note, ResourceForecast, TimeToFull
 from twin.reporting.records import IncidentReport, Report, StoreReport
 from twin.sizing import parse_mix
-from twin.units import as_text
 
 MAX_ITEMS = 25  # of a list, before it is cut to what a result holds
 _EXCERPT = 420  # characters of a section

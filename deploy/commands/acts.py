@@ -30,10 +30,10 @@ from deploy.show.terminal import emit, printable
 from streams.host.signals import until_stopped
 from streams.kafka.notes import ActLog, read_noted_alerts, tell_store, write_note
 from streams.log import configure_logging
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_text
 from twin.records import ACKNOWLEDGED, ACTED, check_note, new_note
-from twin.units import as_text
 
 if TYPE_CHECKING:
     from streams.collecting.http import HttpClient

@@ -40,14 +40,15 @@ from deploy.show.planning import (
 )
 from deploy.show.terminal import emit, print_warnings
 from streams.log import configure_logging
-from twin.conditions import full_reason
-from twin.errors import UsageError
+from twin.base.conditions import full_reason
+from twin.base.errors import UsageError
+from twin.base.outputs import Draft, is_same_file, write_output
+from twin.base.units import event_us
 from twin.estate import Estate, EstateError, load_estate
 from twin.estate.errors import known_hint
 from twin.estate.planned import Plan as PlannedWork
 from twin.estate.planned import read_plan
 from twin.estate.settings import Setting, Settings, changed_config, changed_text
-from twin.outputs import Draft, is_same_file, write_output
 from twin.planning.advise import Advice, Plan, Promise, advise_members
 from twin.planning.advise import advise as find_advice
 from twin.planning.proof import Proof, prove
@@ -59,7 +60,6 @@ from twin.records import read_alert_record
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin
-from twin.units import event_us
 
 # --- options: the moment, and what changes ----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from deploy.java.broker import Broker
 from deploy.options.common import MAX_HOURS, KeptFolder, parse_address
 from streams.host.signals import until_stopped
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 
 def broker(

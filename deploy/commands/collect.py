@@ -15,10 +15,10 @@ from deploy.options.feeds import FeedChoices, ServerOptions, SpanChoices
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from deploy.show.terminal import printable
 from streams.host.signals import stop_requests
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_count
 from twin.feeds import FORMATS, Intake, make_feed
 from twin.feeds.protocol import COMMANDS, Asked, requests_to
-from twin.units import as_count
 
 if TYPE_CHECKING:
     from streams.collecting.collect import Statistics

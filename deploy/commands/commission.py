@@ -39,12 +39,12 @@ from deploy.show.document import (
 from deploy.show.summaries import show_progress
 from deploy.show.terminal import emit
 from kernels.clock import SECOND
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_count, as_seconds, as_span, in_zone
 from twin.playback.commission import Commission
 from twin.playback.commission import commission as judge
 from twin.playback.fidelity import DriftPoint, ResourceFidelity
 from twin.playback.verdicts import Fitness, JobFigures, LimitUse, NotShown, StoreCommission
-from twin.units import as_count, as_seconds, as_span, in_zone
 
 _LIVE_HOURS = 24.0
 

@@ -42,9 +42,9 @@ from streams.host.signals import until_stopped
 from streams.kafka.topics import DEFAULT_PREFIX
 from streams.log import configure_logging
 from streams.query.status import stopped_text
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.outputs import read_secret
 from twin.estate import Estate, load_estate
-from twin.outputs import read_secret
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
 

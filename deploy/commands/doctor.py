@@ -35,8 +35,8 @@ from deploy.show.summaries import warm_kernels
 from deploy.show.terminal import Wrapped
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from streams.log import configure_logging
-from twin.errors import MqtwinError
-from twin.units import as_count
+from twin.base.errors import MqtwinError
+from twin.base.units import as_count
 
 PYTHONS = ((3, 11), (3, 14))  # the first supported, the first unsupported: requires-python of pyproject.toml
 GIB = 1024**3

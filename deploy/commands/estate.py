@@ -13,13 +13,13 @@ from deploy.options.feeds import FeedChoices, SpanChoices, parse_groups
 from deploy.show.document import Table
 from deploy.show.summaries import print_complaints, print_inputs, print_intake, print_not_understood, show_progress
 from deploy.show.terminal import print_line, print_warnings, printable, show
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.outputs import write_output
+from twin.base.units import as_count
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
 from twin.feeds.importing import import_files
 from twin.feeds.site import SiteFile, site_file
-from twin.outputs import write_output
-from twin.units import as_count
 
 _WRONG_USE = 2
 

@@ -19,7 +19,7 @@ from streams.kafka.topic_reader import Latest, TopicReader
 from streams.kafka.topics import TopicRecord
 from streams.log import NewsLog, configure_logging
 from streams.query.status import JobStatus, read_status
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 _READ_SECONDS = 0.5
 

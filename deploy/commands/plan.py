@@ -17,14 +17,14 @@ from deploy.show.terminal import emit, print_line, print_warnings, printable
 from streams.kafka.present import read_last_states
 from streams.kafka.publish import PublishResult, Record, Sender
 from streams.log import configure_logging
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_count, as_text
 from twin.estate import Estate, EstateError
 from twin.estate.calendars import read_calendar
 from twin.estate.errors import known_hint
 from twin.estate.planned import Plan, planned_text, read_plan
 from twin.events import JSON
 from twin.records import PlannedWork
-from twin.units import as_count, as_text
 
 plan = App(name="plan")
 

@@ -18,7 +18,7 @@ from streams.host.signals import stop_requests
 from streams.kafka.publish import Pace
 from streams.kafka.publish import publish as send
 from streams.kafka.record import record as record_events
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.events import ARROW, JSON, NDJSON, Reject
 
 

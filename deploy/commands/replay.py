@@ -36,16 +36,16 @@ from deploy.show.summaries import (
     show_progress,
     simulated_summary,
 )
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import Draft
+from twin.base.units import as_count
 from twin.events import Reject
-from twin.outputs import Draft
 from twin.playback.replays import dead_letter
 from twin.playback.replays import replay as replay_recording
 from twin.recordings.files import Chunk
 from twin.records import read_alert_record
 from twin.simulation import SCENARIOS, START, make_scenario, parameters
 from twin.simulation import simulate as run_simulation
-from twin.units import as_count
 
 
 def replay(

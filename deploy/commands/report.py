@@ -9,7 +9,7 @@ from deploy.options.common import EstateFile, Flag, InputFile, KafkaOptions, Out
 from deploy.show.morning import morning_document
 from deploy.show.summaries import show_progress
 from deploy.show.terminal import emit
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate
 from twin.records import AlertRecord
 from twin.reporting.records import Report

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from deploy.options.common import EstateFile, InputFile, OutputFile, OutputFolder, SecretFile, open_estate
 from deploy.show.summaries import shared_summary, show_progress
-from twin.errors import UsageError
-from twin.outputs import write_output
+from twin.base.errors import UsageError
+from twin.base.outputs import write_output
 from twin.recordings.share import share as share_recording
 
 

@@ -23,8 +23,9 @@ from deploy.show.sizes import (
     threshold_document,
 )
 from deploy.show.terminal import command_line, emit, print_warnings
+from twin.base.errors import UsageError
+from twin.base.units import as_count
 from twin.capacity import has_rules
-from twin.errors import UsageError
 from twin.estate import Estate, PageSet, QueueFile, Structure, load_estate, parse_size
 from twin.estate.advice import MAX_QMGRS
 from twin.estate.model import facility_of, others_of, packs
@@ -49,7 +50,6 @@ from twin.sizing import (
 from twin.sizing.cluster import MAX_EVENTS_PER_SECOND, MAX_STORES, ContentType
 from twin.sizing.mix import parse_count
 from twin.sizing.structure import rebuild_advice
-from twin.units import as_count
 
 # --- shared options ---------------------------------------------------------------------------------------------------
 

@@ -42,7 +42,9 @@ from deploy.show.summaries import (
 from deploy.show.terminal import emit, kinds, print_command, print_line, print_warnings, printable, show
 from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import OwnFolder, is_same_file, locked
+from twin.base.units import as_count, as_text
 from twin.estate import Estate, EstateError, PageSet, StoreConfig, Structure, load_estate
 from twin.estate.sources import toml_string
 from twin.feeds.estate_import import CFRM, REST
@@ -62,12 +64,10 @@ from twin.feeds.site import (
     site_file,
 )
 from twin.forecast.outlook import MIN_LEVELS
-from twin.outputs import OwnFolder, is_same_file, locked
 from twin.playback.replays import replay
 from twin.playback.timeline import Timeline
 from twin.recordings.files import RecordingWriter
 from twin.records import read_state_record
-from twin.units import as_count, as_text
 
 if TYPE_CHECKING:
     from deploy.live import Kafka

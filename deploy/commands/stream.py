@@ -47,13 +47,13 @@ from streams.query.past import JobPast
 from streams.query.session import MASTER, check_classic, is_local
 from streams.query.status import check_replaceable
 from streams.query.stored_state import read_states
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
+from twin.base.units import as_count
 from twin.estate import Estate
 from twin.feeds import FeedOptions
 from twin.records import StateRecord
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
-from twin.units import as_count
 
 _SPAN_DEFAULTS = SpanChoices()
 _MIN_SNAPSHOT_HOURS = 0.01

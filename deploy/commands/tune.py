@@ -16,14 +16,14 @@ from deploy.options.common import EstateFile, Flag, InputFile, KafkaOptions, Out
 from deploy.show.document import PAGE, TERMINAL, Code, Document, Heading, Part, Table, Text, site_period, site_time
 from deploy.show.summaries import show_progress
 from deploy.show.terminal import emit
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_count, as_span
 from twin.estate import Estate
 from twin.estate.model import POLICIES
 from twin.reporting.records import ComparedNight, StoreNight
 from twin.reporting.records import compare as compare_estates
 from twin.reporting.tuning import THRESHOLD, VALUES, TunedCaller, TunedNight, Tuning
 from twin.reporting.tuning import tune as tune_recordings
-from twin.units import as_count, as_span
 
 _MAX_NEEDLESS, _MAX_LEAD_S = 1000, 86_400
 _Needless = Annotated[float, Parameter(validator=Number(gt=0, lte=_MAX_NEEDLESS))]

@@ -8,11 +8,11 @@ from cyclopts import Parameter
 
 from deploy.options.common import EstateFile, InputFile, OutputFile, open_estate
 from deploy.show.summaries import show_progress
+from twin.base.outputs import write_output
+from twin.base.units import as_count
 from twin.estate.planned import history_text
 from twin.estate.sources import toml_string
-from twin.outputs import write_output
 from twin.playback.replays import learn
-from twin.units import as_count
 
 
 def warm(

@@ -18,12 +18,12 @@ import msgspec
 from deploy.console.answers import Answers, converted
 from deploy.show.planning import ActView
 from streams.kafka.notes import ActLog
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_span, as_text
 from twin.estate.errors import show
 from twin.planning.proposals import MAX_AGE_US, Allow, Allowed, alert_of, problem_of, propose, read_allowed
 from twin.records import Act, ActRecord, Acts, Approved, Requested, Resulted, Withdrawn
 from twin.records.acts import AHEAD_US, Hash, Remark, ResultStatus
-from twin.units import as_span, as_text
 
 MAX_LISTED = 100  # requests, the latest
 DEFAULT_MINUTES = 15

@@ -12,9 +12,10 @@ import numpy as np
 
 from deploy.console.model import commands_in
 from deploy.show.planning import beside_alert, planned_text
+from twin.base.conditions import Pool, Resource
+from twin.base.errors import UsageError
+from twin.base.units import FIRST_SECOND, LAST_SECOND, as_local, as_rate
 from twin.capacity import has_rules
-from twin.conditions import Pool, Resource
-from twin.errors import UsageError
 from twin.estate import MAX_PAGES, EstateError, Structure
 from twin.estate.planned import Plan, read_plan
 from twin.estate.rows import PAGES
@@ -23,7 +24,6 @@ from twin.planning.advise import Promise, advise, sizes
 from twin.planning.proof import Hindsight
 from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Moment, Traffic, missing_gets_per_s, what_if
 from twin.stores.message_store import MessageStore
-from twin.units import FIRST_SECOND, LAST_SECOND, as_local, as_rate
 
 _MIB = 1024 * 1024
 _Moment = Annotated[float, msgspec.Meta(ge=FIRST_SECOND, le=LAST_SECOND)]  # seconds since 1970

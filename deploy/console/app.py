@@ -35,8 +35,8 @@ from deploy.console.identity import UNNAMED, Identity, NotSignedInError, Person,
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
 from deploy.console.sites import PageModel
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:  # it needs Kafka, which a recording does not
     from deploy.console.acts import ActDesk

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import override
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.records import NOTE_CHARACTERS
 
 EVERYBODY = "*"  # in the place of a group: all who are signed in

@@ -25,14 +25,14 @@ from streams.kafka.notes import tell_store, write_note
 from streams.kafka.topic_reader import TopicReader, is_left_out
 from streams.kafka.topics import Topics
 from streams.query.past import JobPast
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.planning.whatif import Moment, moment_of
 from twin.playback.replays import Player
 from twin.records import Note, check_note, new_note
 from twin.stores.warm_up import warm
-from twin.units import as_text
 
 _TOPICS_READ_SECONDS = 0.25
 _CHECK_READS = 20  # idle reads after which the broker is asked if it still answers: 5 s

@@ -23,7 +23,8 @@ from msgspec import UNSET
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from twin.alerts.findings import REFUSES_FROM_PCT
-from twin.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
+from twin.base.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
+from twin.base.units import zone_periods
 from twin.records import (
     LIKELY,
     POSSIBLE,
@@ -44,7 +45,6 @@ from twin.records import (
     urgency_of,
 )
 from twin.records.bounds import text_of
-from twin.units import zone_periods
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000

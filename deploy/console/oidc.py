@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from deploy.console.identity import NotSignedInError, Person, Role, Roles, SignIn, checked_name
 from streams.collecting.http import check_url
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 _SESSION_S = 8 * 3600  # a shift
 _LOGIN_S = 600  # to sign in at the provider

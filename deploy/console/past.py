@@ -24,7 +24,8 @@ from deploy.console.answers import Answers, HindsightAnswer, HindsightRequest, c
 from deploy.console.model import ConsoleModel
 from kernels.clock import SECOND
 from streams.kafka.topics import TopicRecord, Topics
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import FIRST_SECOND, LAST_SECOND, as_microseconds, as_text
 from twin.events import Reject
 from twin.planning.proof import hindsight
 from twin.planning.whatif import Moment, moment_of
@@ -32,7 +33,6 @@ from twin.playback.samples import STEP
 from twin.playback.timeline import Timeline
 from twin.records import AlertData, Change, Incidents, StateRecord, read_alert_record
 from twin.stores.open import Twin
-from twin.units import FIRST_SECOND, LAST_SECOND, as_microseconds, as_text
 
 if TYPE_CHECKING:  # a recording needs neither Kafka nor Spark
     from deploy.console.live import LiveTwins

@@ -30,8 +30,8 @@ from deploy.console.identity import Identity, Proxy
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
 from deploy.console.sites import PageModel
-from twin.errors import MqtwinError, UsageError
-from twin.outputs import read_secret
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import read_secret
 
 if TYPE_CHECKING:
     from deploy.console.acts import ActDesk

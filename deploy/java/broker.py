@@ -30,7 +30,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from deploy.java.jars import KAFKA_BROKER, archive_options, class_path, ensure_jars, find_java
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 HOST = "127.0.0.1"
 MAX_RECORD_BYTES = 16 * 1024 * 1024  # the largest record batch accepted

@@ -35,9 +35,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from streams.query.session import SparkJava
-from twin.errors import MqtwinError, UsageError
-from twin.outputs import write_output
-from twin.units import as_count
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import write_output
+from twin.base.units import as_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

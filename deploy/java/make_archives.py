@@ -28,7 +28,7 @@ from streams.kafka.topics import Topics
 from streams.query.definition import JobSettings
 from streams.query.job import start_job
 from streams.query.session import SparkJava
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import load_estate
 from twin.simulation import demo_estate_text
 from twin.stores.warm_up import UNUSED_S

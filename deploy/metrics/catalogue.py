@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from twin.conditions import Pool, Resource
+from twin.base.conditions import Pool, Resource
 
 STORE = ("store", "kind", "qsg", "structure", "qmgr", "pageset", "queue", "platform")  # labels of every store's metrics
 RESOURCE = (*STORE, "resource")

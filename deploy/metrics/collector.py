@@ -49,7 +49,7 @@ from deploy.metrics.catalogue import (
 )
 from streams.kafka.topic_reader import AlertEntry, Latest, StateEntry
 from streams.query.status import MAX_BEAT_S, JobStatus, beat_limit_s
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.records import MessageStoreState, PageSetState, StateRecord, StructureState, resources_of
 
 Sample = tuple[str, Mapping[str, str], float]  # name, labels, value

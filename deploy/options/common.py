@@ -24,11 +24,11 @@ from cyclopts import Group, Parameter
 from deploy.show.document import ZONE
 from deploy.show.terminal import command_line, print_warnings, printable
 from streams.kafka.settings import foreign_settings, read_kafka_file
-from twin.errors import UsageError
-from twin.hooks import SINKS, WithAdded
-from twin.outputs import is_same_file, is_stream
+from twin.base.errors import UsageError
+from twin.base.hooks import SINKS, WithAdded
+from twin.base.outputs import is_same_file, is_stream
+from twin.base.units import event_time, zone_of
 from twin.records import AlertRecord
-from twin.units import event_time, zone_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -95,7 +95,7 @@ InputOrHyphen = Annotated[
 SecretFile = Annotated[Path, FileUse(is_secret=True)]
 InputFolder = Annotated[Path, FileUse(is_folder=True)]
 EstateFile = Annotated[Path, FileUse(parts_of=texts_of)]
-OutputFile = Annotated[Path, FileUse(is_written=True)]  # written by `twin.outputs`, so that it stays on failure
+OutputFile = Annotated[Path, FileUse(is_written=True)]  # written by `twin.base.outputs`, so that it stays on failure
 OutputFolder = Annotated[Path, FileUse(is_written=True, is_folder=True)]
 KeptFile = Annotated[Path, FileUse(is_written=True)]  # replaced again and again by a command that runs for long
 KeptFolder = Annotated[Path, FileUse(is_written=True, is_folder=True)]

@@ -25,7 +25,7 @@ from deploy.options.common import (
     parse_zone,
     words_of,
 )
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.feeds.protocol import FeedOptions
 
 if TYPE_CHECKING:

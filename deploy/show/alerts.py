@@ -10,7 +10,7 @@ from rich.text import Text
 
 from deploy.show.document import ZONE, site_time
 from deploy.show.terminal import fill, printable
-from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, PAGE, UPDATED, WARNING, WATCH
+from twin.base.conditions import CLEARED, CRITICAL, FULL, OPENED, PAGE, UPDATED, WARNING, WATCH
 from twin.records import ROOT, AlertData, AlertRecord, Change, Filler, IncidentChange
 
 STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}

@@ -23,7 +23,8 @@ from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.summaries import forecast_text, full_in
 from deploy.show.terminal import Wrapped, command_line
 from kernels.clock import SECOND
-from twin.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Condition, Pool
+from twin.base.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Condition, Pool
+from twin.base.units import as_span, as_text
 from twin.estate import Estate
 from twin.estate.planned import Plan
 from twin.playback.pages import (
@@ -48,7 +49,6 @@ from twin.records import (
     resources_of,
 )
 from twin.simulation import Outcome
-from twin.units import as_span, as_text
 
 _MAX_ALERTS = 5
 _RANKS = {FULL: 0, CRITICAL: 1, WARNING: 2}  # of the severity of a page; a watch comes after them

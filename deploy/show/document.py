@@ -15,7 +15,7 @@ from html import escape
 from math import ceil, floor
 from typing import Any, Literal, NamedTuple
 
-from twin.units import as_local
+from twin.base.units import as_local
 
 ZONE: ContextVar[tzinfo] = ContextVar("ZONE", default=UTC)  # of the site whose estate a command has opened
 Medium = Literal["terminal", "page"]
@@ -24,7 +24,7 @@ PAGE: Medium = "page"
 
 
 def site_time(time: int | str, beside: int | str | None = None, *, seconds: bool = False) -> str:
-    """Return a time as a reader at the site has it; arguments as of `twin.units.as_local`."""
+    """Return a time as a reader at the site has it; arguments as of `twin.base.units.as_local`."""
     return as_local(time, ZONE.get(), beside, seconds=seconds)
 
 

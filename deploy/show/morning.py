@@ -31,8 +31,9 @@ from deploy.show.document import (
 from deploy.show.summaries import full_in
 from kernels.clock import SECOND
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, WATCH
-from twin.conditions import PAGE as CALLS
+from twin.base.conditions import CLEARED, WATCH
+from twin.base.conditions import PAGE as CALLS
+from twin.base.units import as_count, as_microseconds, as_seconds, as_span, as_text, in_zone
 from twin.feeds.estate_import import CFRM
 from twin.feeds.protocol import DEFINITIONS, FLOWS, LEVELS, POLICY, formats_for
 from twin.feeds.site import MQSC, RECORDING, SiteFile, UnknownFileError
@@ -50,7 +51,6 @@ from twin.records import (
     rise_text,
 )
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
-from twin.units import as_count, as_microseconds, as_seconds, as_span, as_text, in_zone
 
 # --- the answer of mqtwin start ---------------------------------------------------------------------------------------
 

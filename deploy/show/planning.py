@@ -29,17 +29,17 @@ from deploy.show.document import (
     site_period,
     site_time,
 )
-from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
-from twin.errors import UsageError
+from twin.base.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
+from twin.base.errors import UsageError
+from twin.base.outputs import Draft
+from twin.base.units import as_count, as_estimate, as_microseconds, as_rate, as_span
 from twin.estate import format_size
 from twin.estate.attributes import SIZES
-from twin.outputs import Draft
 from twin.planning.advise import ALONE, Advice, MemberAdvice, Plan, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.proposals import Proposal
 from twin.planning.whatif import DEFAULT_HORIZON_S, UNCHANGED, Answer, FillOutcome, Traffic
 from twin.records import ActStatus, Expectation, Measured, PlannedWork, Requested, Resulted, is_full_now
-from twin.units import as_count, as_estimate, as_microseconds, as_rate, as_span
 
 _HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
 _PLANNED_HEADINGS = ("", "fits", "full first", "full about", "room for")

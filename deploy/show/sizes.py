@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from deploy.show.document import Code, Document, Table
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_count, as_rate, as_times
 from twin.estate import PageSet, QueueFile, Structure, format_size
 from twin.estate.model import StoreConfig, packs
 from twin.sizing import (
@@ -26,7 +27,6 @@ from twin.sizing import (
 )
 from twin.sizing.data_sets import LengthPlan, usable_pages
 from twin.sizing.structure import rebuild_advice
-from twin.units import as_count, as_rate, as_times
 
 _TOO_SMALL_PCT = 150.0  # from which a share is said as a factor
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]

@@ -19,7 +19,8 @@ from typing_extensions import override
 
 from deploy.show.document import ZONE, Table, Text, site_time
 from deploy.show.terminal import print_line, printable, show
-from twin.conditions import Pool, Resource, full_reasons
+from twin.base.conditions import Pool, Resource, full_reasons
+from twin.base.units import as_count, as_estimate, as_span
 from twin.events import Event, Reject
 from twin.feeds import Complaint, Intake
 from twin.recordings.files import Chunk, LinesChunk
@@ -36,7 +37,6 @@ from twin.records import (
     rise_text,
 )
 from twin.stores.warm_up import COMPILING, compiles, count_compiled, warm
-from twin.units import as_count, as_estimate, as_span
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult

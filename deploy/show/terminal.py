@@ -19,7 +19,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Styled
 
 from deploy.show.document import TERMINAL, Code, Document, Heading, Items, Part, Table, Text
-from twin.outputs import write_output
+from twin.base.outputs import write_output
 
 _BEFORE_UNIT = re.compile(r"(?<=[0-9]) (?=(?:s|min|h|%|bytes|[KMGT]i?B|\w+/s)(?!\w))")
 _HOLD = "\N{BRAILLE PATTERN BLANK}"  # as wide as a space, and no space: rich breaks lines at a no-break space too

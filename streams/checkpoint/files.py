@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 
 Offsets = Mapping[str, Mapping[int, int]]  # topic -> partition -> offset of the next record
 _OFFSETS = dict[str, dict[int, int]]

@@ -43,7 +43,7 @@ from streams.checkpoint.manifest import (
 )
 from streams.kafka.admin import TIMEOUT_SECONDS, admin_client, list_offsets, no_answer, reason_of
 from streams.kafka.topics import Topics
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlparse
 import msgspec
 
 from streams.checkpoint.files import LOCK, PARTITIONS, BatchLogs, DamagedFileError, decode_json, split_lines
-from twin.outputs import write_draft
+from twin.base.outputs import write_draft
 
 _CRC_HEAD = struct.Struct(">3sxI")
 _READ_BYTES = 1 << 20

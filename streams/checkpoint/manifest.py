@@ -32,8 +32,8 @@ from streams.checkpoint.files import LOCK, MANIFEST, PARTITIONS, BatchLogs, Dama
 from streams.checkpoint.local_files import CheckpointFiles, Finding
 from streams.kafka.clients import LastError, is_end, new_consumer
 from streams.kafka.topics import Topics
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
 from twin.estate import Estate
 from twin.estate.routes import SavedEstateError, read_saved_estate, save_estate
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT

@@ -31,8 +31,8 @@ from streams.checkpoint.manifest import Manifest, check_ended, check_readable, f
 from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consumer
 from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.topics import Topics
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError, UsageError
 from twin.events import Reason
 
 _HOME = re.compile(r'"(?P<home>[^"]+?)/+state/0/_stateSchema/')  # in the operator's metadata

@@ -21,8 +21,8 @@ from typing_extensions import override
 from streams.checkpoint.files import BatchLogs
 from streams.checkpoint.manifest import Guard, Owner
 from streams.errors import one_line
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ import structlog
 
 from streams.checkpoint.files import DamagedFileError, Offsets
 from streams.checkpoint.local_files import CheckpointFiles
-from twin.units import as_text
+from twin.base.units import as_text
 
 FOLDER = "snapshots"
 HOURS = 6.0  # of event time between two: what has to be read again for a question stays a matter of seconds

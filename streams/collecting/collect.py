@@ -20,7 +20,7 @@ from streams.collecting.sources import Source, load_position, save_position
 from streams.host.signals import StopRequestedError
 from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.feeds import Complaint, Event, Feed, Intake, Page, PassedOver

@@ -23,8 +23,8 @@ import httpx
 import msgspec
 from typing_extensions import override
 
-from twin.errors import UsageError
-from twin.outputs import read_secret
+from twin.base.errors import UsageError
+from twin.base.outputs import read_secret
 
 DEADLINE_S = 60.0  # of a request for a page, whose answer may be large
 MAX_BYTES = 256 << 20  # of an answer

@@ -53,12 +53,12 @@ from streams.collecting.mqweb_session import (
 )
 from streams.collecting.sources import Position, Source
 from streams.host.signals import StopRequestedError
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_count
 from twin.estate import Estate, PageSet
 from twin.estate.model import structures_of
 from twin.events import Event
 from twin.feeds import Feed, Page
-from twin.units import as_count
 
 MAX_ROUND_BYTES = 128 << 20  # of the answers of a round; the rest of it is not asked
 MAX_PATTERNS = 2_000  # into which the names of one command are cut

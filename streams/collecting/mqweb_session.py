@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from streams.collecting.http import Answer, HttpClient, Requester, RequestError
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
 from twin.feeds.mqsc_objects import pairs
 
 # --- commands and their answers ---------------------------------------------------------------------------------------

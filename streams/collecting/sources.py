@@ -24,12 +24,12 @@ from typing_extensions import override
 
 from streams.collecting.http import HttpClient, RequestError
 from streams.errors import is_passing
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import locked, replace_file
 from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.feeds.protocol import Requests
-from twin.outputs import locked, replace_file
 
 _READ_SECONDS = 0.2
 _MAX_WAITING = 1_000_000  # records whose events may be held back

@@ -13,7 +13,7 @@ from typing_extensions import override
 from streams.collecting.sources import HeldPages, Position, Source
 from streams.kafka.admin import topic_id
 from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.feeds import Feed, Page
 from twin.feeds.connect import APPEND_TIME
 

@@ -23,7 +23,7 @@ import structlog
 from typing_extensions import override
 
 from streams.host.resources import ScratchDirectory, crash_report, temporary_base
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

@@ -21,7 +21,7 @@ from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, 
 
 from streams.kafka.settings import for_librdkafka
 from streams.kafka.topics import BROKER_DEFAULT_MAX_MESSAGE_BYTES, CREATE, DESCRIBE, WRITE, Limits, Topics
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 TIMEOUT_SECONDS = 30.0
 EVENT_PARTITIONS = 4

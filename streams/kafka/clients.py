@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from streams.kafka.admin import missing_right, no_answer, reason_of
 from streams.kafka.settings import FOR_JAVA, for_librdkafka
 from streams.kafka.topics import READ
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 CONNECT_SECONDS = 10.0  # for the first answer of a broker
 _RETRY_SECONDS = 0.1

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import RESERVED_BYTES, Topics
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.events.refusals import DETAIL_CHARACTERS
 from twin.records import LetterHeaders
 

@@ -18,7 +18,7 @@ from streams.kafka.clients import CONNECT_SECONDS, deliver
 from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topic_reader import Latest, read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.events import JSON
 from twin.records import (
     ACTED,

@@ -21,7 +21,8 @@ from kernels.layout import NEVER
 from streams.kafka.clients import content_type_of
 from streams.kafka.topic_reader import EventReader, Latest, TopicReader, read_to_end
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_seconds
 from twin.estate import Estate
 from twin.events import JSON, Decoded, Decoder, Event, content_type
 from twin.events.fields import FIELD, MEASURED_COUNTS, without_nulls
@@ -29,7 +30,6 @@ from twin.playback.replays import Player, play
 from twin.playback.verdicts import Latency
 from twin.records import StateRecord, read_state_record
 from twin.stores.open import Twin
-from twin.units import as_seconds
 
 LATER_EVENTS = 10_000  # in a row in a partition, all later than the time: none before it is expected behind them
 MAX_WAITING = 200_000  # records that wait for those of other partitions, about 100 MB

@@ -34,7 +34,7 @@ from kernels.layout import NEVER
 from streams.kafka.admin import partitions_of, prepare_topic
 from streams.kafka.clients import LastError, fetch_metadata, new_producer
 from streams.kafka.topics import Topics
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import ARROW, ARROW_SCHEMA, JSON, NDJSON, Decoded, Decoder, EventError, Reject
 from twin.events.convert import arrow_value

@@ -28,11 +28,11 @@ from streams.kafka.clients import content_type_of
 from streams.kafka.present import merged_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import replace_file
 from twin.events import ARROW, JSON, NDJSON, Decoder, Reason, content_type
 from twin.events.values import read_streams
-from twin.outputs import replace_file
 from twin.recordings.files import RecordingWriter, TableChunk, suffix_of
 
 NOT_FOR_COLUMNS = "not-for-columns"  # reason: an `.arrow` recording has no columns for the text

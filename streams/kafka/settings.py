@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 REDACTED = "***"
 _SECRET = re.compile(

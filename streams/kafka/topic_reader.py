@@ -36,7 +36,7 @@ from streams.kafka.clients import (
     partitions_of,
 )
 from streams.kafka.topics import RecordGuard, TopicRecord, Topics
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.events import Reason
 from twin.records import AlertRecord, Incidents, StateRecord, read_alert_record, read_state_record
 from twin.records.bounds import text_of

@@ -31,7 +31,7 @@ from streams.query.rows import (
     SourceBits,
 )
 from streams.query.session import SparkJava, is_local
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.feeds import FeedOptions
 

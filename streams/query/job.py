@@ -42,7 +42,7 @@ from streams.query.session import check_master, is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
 from streams.state.mirror import remove_mirrors
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

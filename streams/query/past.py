@@ -24,7 +24,8 @@ from streams.kafka.topics import Topics
 from streams.query.report_records import ReadMark, ReportError, read_record
 from streams.query.session import SparkJava
 from streams.query.stored_state import read_twins
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.playback.replays import Player, chunks_of
@@ -33,7 +34,6 @@ from twin.records import StateRecord
 from twin.stores.open import Twin, open_store, reopened
 from twin.stores.reports import Report
 from twin.stores.warm_up import warm
-from twin.units import as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ from streams.checkpoint.manifest import WRITABLE, local_directory
 from streams.errors import one_line
 from streams.kafka.clients import LastError, check, is_end, new_consumer, offset_range, partitions_of
 from streams.query.session import explain_stop, is_local
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -19,7 +19,7 @@ from streams.query.report_records import ReadMarks
 from streams.query.rows import CLOCK, FIGURES, BatchReport, RestartLog
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.events import Reason
 
 SLOW_SECONDS = 60.0  # of a batch, until a warning

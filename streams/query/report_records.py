@@ -19,8 +19,8 @@ import structlog
 from streams.kafka.clients import deliver
 from streams.kafka.topics import Topics
 from streams.query.rows import BatchReport
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError
 from twin.estate import Estate
 from twin.stores.reports import Report, Tick, Values
 

@@ -22,7 +22,7 @@ import structlog
 
 from kernels.clock import FAR
 from streams.kafka.dead_letters import DeadLetter
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import Event, EventBlock
 from twin.stores.watches import is_report, watched_queue_managers

@@ -22,7 +22,7 @@ from streams.errors import one_line
 from streams.host.java_process import DOCTOR, launch_java, quiet_updates
 from streams.host.resources import ScratchDirectory, crash_report, temporary_base
 from streams.query.worker import DAEMON
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf

@@ -21,7 +21,7 @@ from streams.kafka.admin import end_offsets
 from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topics import Topics
 from streams.query.rows import BatchReport, SourceBits
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON
 from twin.stores.watches import heartbeat, watched_queue_managers

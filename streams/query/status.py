@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
-from twin.outputs import replace_file
-from twin.units import as_span
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
+from twin.base.outputs import replace_file
+from twin.base.units import as_span
 
 MAX_BEAT_S = 120.0  # without a batch or idle beat, after which a job counts as dead; at least ten triggers
 _TRIGGERS = 10

@@ -23,7 +23,7 @@ from streams.checkpoint.manifest import LocalGuard, check_readable, check_sound
 from streams.errors import one_line
 from streams.query.session import SparkJava, open_session
 from streams.state.twins import HEADER, PAGES
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.records import StateRecord
 from twin.state.tables import StateError

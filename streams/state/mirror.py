@@ -38,8 +38,8 @@ import numpy.typing as npt
 import psutil
 
 from streams.host.resources import base_of
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError
 from twin.state.arrays import LARGE_BYTES, Array, Size, copy_bytes, room
 
 ABANDONED_SECONDS = 3600.0  # the next query on the host removes mirrors unused for this long

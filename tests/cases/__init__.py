@@ -21,11 +21,11 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from twin.base.units import as_text
 from twin.estate import Estate, load_estate
 from twin.feeds import Event, Feed, FeedOptions, Intake, Page, make_feed
 from twin.feeds.estate_import import estate_text
 from twin.feeds.importing import feed_events, read_page, sort_key
-from twin.units import as_text
 
 FEEDS = Path(__file__).with_name("feeds")
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z: when the first page was collected; each other one 30 s later

@@ -27,7 +27,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.support.oracle_driver import OracleDriver, OraclePageSetDriver, OracleQueueFileDriver, OracleScmDriver
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, ScmDriver, TwinDriver
 from twin.alerts.episodes import Alert
-from twin.units import as_text
+from twin.base.units import as_text
 
 STORES = Path(__file__).with_name("stores")
 _NO_RULES = "offld1_sz=64K offld2_sz=64K offld3_sz=64K"

@@ -24,9 +24,9 @@ from tests.support.asked_acts import ID, NOW, actions, estate, request
 from tests.support.console_feed import TOPICS
 from tests.support.filling import Filling
 from tests.support.traffic import write_lines
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_text
 from twin.records import Measured, Resulted
-from twin.units import as_text
 
 LATER = as_text(NOW + 400_000_000)
 

@@ -32,8 +32,8 @@ from tests.support.asked_acts import actions
 from tests.support.filling import FILLING_S, REST_S, STORE, Filling
 from tests.support.processes import free_port
 from tests.support.surfaces import running, wait_until
+from twin.base.units import MIB
 from twin.records import read_act
-from twin.units import MIB
 
 pytestmark = pytest.mark.nightly
 

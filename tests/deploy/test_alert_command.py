@@ -18,7 +18,7 @@ import deploy.commands.alerts
 import twin
 from deploy.bridge import AlertCommand
 from deploy.cli import main
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.records import AlertData, AlertRecord, read_alert_record
 
 

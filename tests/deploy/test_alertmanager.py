@@ -21,7 +21,7 @@ from streams.kafka.topic_reader import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, program, running, wait_until
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
+from twin.base.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
 from twin.records import PART, ROOT, IncidentRole, read_alert_record
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "alertmanager" / "alertmanager.yml"

@@ -24,7 +24,7 @@ from streams.kafka.topics import Topics
 from tests.support.alert_entries import OPENED_US, Receiver, alert, entry, topic_record
 from tests.support.processes import free_port
 from tests.support.surfaces import wait_until
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
+from twin.base.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
 from twin.records import PART, ROOT, IncidentRole
 
 NOW_S = OPENED_US / 1e6 + 600

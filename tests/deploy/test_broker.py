@@ -19,7 +19,7 @@ from deploy.java.broker import MAX_RECORD_BYTES, Broker, _bind, _escaped
 from tests.streams.kafka_help import new_producer
 from tests.support.java import quick_java
 from tests.support.processes import is_alive, still_alive
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends a dead parent's children on Linux only")

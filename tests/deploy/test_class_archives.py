@@ -13,7 +13,7 @@ import pytest
 from deploy.java import make_archives
 from deploy.java.jars import PROGRAMS, Java, archive_options, archive_path, missing_archives, useless_archives
 from deploy.java.make_archives import make_archives as make
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 JAVA = Java(Path("/opt/java 17"), 17, "17.0.15", "a test")
 

@@ -13,7 +13,7 @@ from deploy.cli import main
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.show.terminal import merged, print_line
 from streams.host.signals import StopRequestedError, raise_on_stop
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -22,13 +22,13 @@ from tests.twin.feeds.samples import DISPLAYS, REST, RMF_PRINT, STATISTICS, SYSP
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_estate_import import CFRM
 from twin import demo_estate
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.outputs import locked
 from twin.estate import load_estate
 from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
 from twin.feeds.protocol import FeedFact, FeedOptions
 from twin.feeds.site import recognise
-from twin.outputs import locked
 
 DISPLAY = (DISPLAYS + SYSPRINT).encode()
 SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(

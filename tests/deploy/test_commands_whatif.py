@@ -27,7 +27,7 @@ from deploy.show.planning import advice_document, cells, settings_text
 from deploy.show.terminal import emit
 from tests.support.estates import small_estate
 from tests.twin.test_advise_required import recorded
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.planning.whatif import FillOutcome, Traffic, at_moment, what_if
 from twin.recordings.files import open_recording

@@ -36,13 +36,13 @@ from tests.support.console_feed import InPieces, page_set
 from tests.support.estates import small_estate
 from tests.tools.score.score import score
 from tests.tools.score.series import play
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_span
 from twin.estate import Estate, load_estate
 from twin.playback.replays import play as play_events
 from twin.playback.samples import Applied
 from twin.records import ROOT, AlertRecord, IncidentRole, ResourceForecast, StateRecord, TimeToFull, read_state_record
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
-from twin.units import as_span
 
 STORE = "QSG1/APP1"
 FORECAST = ResourceForecast(

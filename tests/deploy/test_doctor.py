@@ -7,7 +7,7 @@ import pytest
 from deploy.cli import main
 from deploy.commands import doctor
 from deploy.commands.doctor import Finding, examine
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 
 def finding(subject: str) -> Finding:

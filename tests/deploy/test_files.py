@@ -18,7 +18,7 @@ from cyclopts.validators import Number
 from deploy.cli import COMMANDS, main
 from deploy.options.common import FileUse, check_files, open_secrets, option_name
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 
 class Option(NamedTuple):

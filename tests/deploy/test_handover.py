@@ -27,10 +27,10 @@ from tests.support.asked_acts import (
     request,
     state,
 )
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.records import ActRecord, Handed, Resulted, Withdrawn, hash_of, read_alert_record
-from twin.units import as_text
 
 SECOND = 1_000_000
 OTHER = "fedcba9876543210"

@@ -13,7 +13,7 @@ import requests
 
 from deploy.java import jars
 from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars, missing, pinned
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 
 class Repository(http.server.SimpleHTTPRequestHandler):

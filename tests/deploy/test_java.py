@@ -7,7 +7,7 @@ import pytest
 
 from deploy.java import jars as java
 from deploy.java.jars import find_java
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 ALL_MODULES = "java.base java.compiler jdk.incubator.vector"
 

@@ -22,8 +22,8 @@ from deploy.live import Kafka, LiveFeed, LiveSettings, LiveTwin, TimedLines, fre
 from streams.kafka.topics import TopicRecord, Topics
 from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.processes import still_alive
-from twin.conditions import CLEARED, UPDATED
-from twin.errors import MqtwinError, UsageError
+from twin.base.conditions import CLEARED, UPDATED
+from twin.base.errors import MqtwinError, UsageError
 
 # A command that says that it works, and ends at SIGTERM; the words behind its name are written into a file.
 PART = r"""

@@ -26,8 +26,9 @@ from streams.kafka.topics import Topics
 from streams.query.status import JobStatus, trigger_seconds
 from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.surfaces import filling, latest_of, wait_until
-from twin.conditions import CLEARED, FULL, INFO, UPDATED
-from twin.errors import UsageError
+from twin.base.conditions import CLEARED, FULL, INFO, UPDATED
+from twin.base.errors import UsageError
+from twin.base.units import percent
 from twin.records import (
     DeepQueue,
     ForecastScores,
@@ -42,7 +43,6 @@ from twin.records import (
     StateRecord,
 )
 from twin.testing import Driver
-from twin.units import percent
 
 STATUS = JobStatus(
     started_s=1000.0,

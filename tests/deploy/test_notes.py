@@ -22,8 +22,8 @@ from streams.kafka.topics import Topics
 from tests.streams.kafka_help import PATIENCE, everything, send
 from tests.streams.test_subscribe import alert
 from tests.support.alert_entries import topic_record
-from twin.conditions import CLEARED, UPDATED
-from twin.errors import UsageError
+from twin.base.conditions import CLEARED, UPDATED
+from twin.base.errors import UsageError
 from twin.records import Note, new_note
 
 ALERT = "QSG1/APP1/threshold/entries/1"

@@ -16,12 +16,12 @@ from deploy.commands.advise import write_plans
 from deploy.show.terminal import command_line, kinds, printable
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from tests.twin.feeds.smf_made import queue_statistics, record, section
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.outputs import OwnFolder
 from twin.estate import load_estate
 from twin.estate.sources import toml_string
 from twin.feeds.importing import recorded
 from twin.feeds.smf_layout import QIS1
-from twin.outputs import OwnFolder
 from twin.planning.advise import Plan
 
 SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(

@@ -17,12 +17,12 @@ from streams.kafka.admin import prepare_topics
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import everything, send
 from tests.twin.estate.test_planned import ESTATE
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import zone_of
 from twin.estate import load_estate
 from twin.events import Decoder
 from twin.records import PlannedWork
 from twin.testing.drivers import Driver
-from twin.units import zone_of
 
 STORE = "QSG1/APP1"
 ONCE = ("--from", "2099-01-01T02:00:00Z", "--until", "2099-01-01T04:00:00Z", "--messages", "5000")

@@ -19,7 +19,7 @@ import pytest
 from deploy.cli import main
 from kernels.clock import TICK
 from tests.support.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.model import (

@@ -19,7 +19,7 @@ from deploy import supervisor
 from deploy.supervisor import VARIABLE, Supervisor, check_restart, reported_failure
 from streams.checkpoint.manifest import LocalGuard
 from tests.support.processes import still_alive
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 # Fails a number of times, counted in a file, then succeeds.

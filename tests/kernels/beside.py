@@ -15,12 +15,12 @@ from tests.naive.private_estates import Private, write_private_estate
 from tests.naive.structure import Facility
 from tests.support.workloads import Workload
 from twin.alerts.episodes import Alert
+from twin.base.units import as_text
 from twin.estate import Estate, Structure, load_estate
 from twin.events import Decoder, EventBlock
 from twin.state.tables import TABLES, Tables
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_store
-from twin.units import as_text
 
 Event = dict[str, Any]
 

@@ -17,7 +17,7 @@ from tests.support.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
 from tests.support.profile import IS_LARGE, examples
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import START_US, EventMaker, Workload, random_workload, steps
-from twin.units import as_text
+from twin.base.units import as_text
 
 pytestmark = pytest.mark.uncompiled
 

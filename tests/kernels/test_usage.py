@@ -13,7 +13,7 @@ from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
 from tests.support.profile import examples
 from tests.support.workloads import Workload, long_workload, workloads
-from twin.conditions import ENTRIES
+from twin.base.conditions import ENTRIES
 from twin.records.usage import resources_of
 from twin.stores.message_store import MessageStore
 from twin.stores.resources import StoreResource, read_usage

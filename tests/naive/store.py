@@ -12,7 +12,7 @@ from tests.naive.estimate import Compared, NaiveEstimate, removed_by_queue
 from tests.naive.held import HeldGet, NaiveHeldGets
 from tests.naive.sequence import NaiveSequences
 from tests.naive.units import Message, NaiveUnits, Unit
-from twin.units import as_text
+from twin.base.units import as_text
 
 MQRC_BACKED_OUT = 2003
 MQRC_Q_FULL = 2053

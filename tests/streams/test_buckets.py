@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streams.query import rows
 from streams.query.rows import Buckets, spark_hash
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 

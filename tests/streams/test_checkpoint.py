@@ -41,7 +41,7 @@ from streams.checkpoint.remote import check_scheme
 from streams.kafka.topics import Topics
 from tests.streams.checkpoints import begin_repartition, with_crc, write_checkpoint
 from tests.support.estates import small_estate
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, Structure, load_estate
 
 ROOT = Path(__file__).resolve().parents[2]

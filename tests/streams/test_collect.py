@@ -34,7 +34,7 @@ from tests.support.estates import facility_estate
 from tests.tools.fuzz.pages import records
 from tests.twin.feeds import rounds
 from tests.twin.feeds.smf_made import queue_statistics, record, segmented
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 from twin.feeds.prometheus import metric_requests, range_requests

@@ -26,7 +26,7 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import QUEUE_FULL, STATISTICS, SYSPRINT, activity, get, json_text, put, syslog
 from tests.twin.feeds.smf_made import queue_statistics, record, segmented
 from tests.twin.feeds.test_pieces import merged as of_measures
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.importing import read_page, sort_key

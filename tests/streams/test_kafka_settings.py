@@ -16,7 +16,7 @@ from streams.kafka.settings import (
     read_kafka_file,
     redact,
 )
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="twin" password="a\\"b;c";'
 

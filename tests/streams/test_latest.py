@@ -25,7 +25,7 @@ from tests.support.console_feed import page_set
 from tests.support.surfaces import status_of, wait_until
 from tests.tools.fuzz.records import nested
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, UPDATED
+from twin.base.conditions import CLEARED, UPDATED
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = msgspec.json.encode(

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from streams.query.session import check_classic, check_master
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 
 @pytest.fixture

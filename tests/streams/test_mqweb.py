@@ -26,7 +26,7 @@ from tests.mqweb import Certificates, MqwebServer, User
 from tests.streams.kafka_help import create, everything
 from tests.streams.test_collect import KeepingWriter, Running, wait_for
 from tests.support.queue_managers import NOON, System
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import Intake, make_feed
 

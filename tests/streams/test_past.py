@@ -17,12 +17,12 @@ from streams.kafka.present import events_until, merged_until
 from tests.streams.past_help import MemoryJob, MemoryReader, lines
 from tests.support.profile import examples
 from tests.support.shared import FILES, START_US, shared_estate
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord
-from twin.units import as_text
 
 QUEUES = {"QSG1/APP1": ("QM01", "ORDERS"), "QSG1/APP2": ("QM02", "INVOICES")}
 QUEUES |= {name: (name.partition("/")[0], "REQUEST") for name in FILES}

@@ -10,8 +10,8 @@ import pytest
 
 from streams.collecting import sources
 from streams.collecting.sources import Position, load_position, locked_position, save_position
-from twin.errors import MqtwinError, UsageError
-from twin.outputs import replace_file, write_draft
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.outputs import replace_file, write_draft
 
 SOURCE = "smf.dat"
 

@@ -17,7 +17,7 @@ from streams.query.decode_stage import open_buckets
 from streams.query.processor import open_twins
 from streams.query.rows import FIGURES, pack_items, unpack_items
 from tests.streams.stage_help import START_US, as_json, blocks_of, figure, new_tester, of_topic, plan, put
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord, read_state_record

@@ -20,7 +20,7 @@ from streams.query import job
 from streams.query.progress import BatchLog, ClockSetBackError, batch_figures
 from streams.query.rows import RESTARTED, BatchReport, RestartLog
 from tests.support.estates import small_estate
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import load_estate
 
 REPORT = {

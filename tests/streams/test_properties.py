@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams.kafka.settings import read_properties, reference
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from streams.kafka.publish import UNROUTED, Pace, PublishResult, publish
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, everything, header
 from tests.support.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder
 from twin.playback.replays import Player, Replayed, replay

@@ -22,7 +22,7 @@ from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
 from tests.support.traffic import BAD_LINES
 from tests.twin.test_recordings import largest_file
-from twin.errors import CutRecordingWarning, MqtwinError, UsageError
+from twin.base.errors import CutRecordingWarning, MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, NDJSON
 from twin.playback.replays import Replayed, replay

@@ -19,7 +19,7 @@ from streams.log import configure_logging
 from streams.query.job import Job
 from streams.query.progress import BatchLog
 from streams.state.mirror import map_shared
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 LIMITS = {"fds_limit": 1000, "maps_limit": 65_530, "memory_limit_bytes": 1 << 32}
 STATE_ERROR = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. SQLSTATE: 58030"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.mqweb import MqwebServer
 from tests.support.rest_chain import ASKED, Chain, Twins, played
+from twin.base.units import as_text
 from twin.records.usage import resources_of
-from twin.units import as_text
 
 SECOND = 1_000_000
 LOOK_S = 10  # between two looks at the truth

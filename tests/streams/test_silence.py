@@ -22,7 +22,7 @@ from tests.streams.kafka_help import everything
 from tests.streams.stage_help import START_US, as_json, blocks_of, new_tester, put
 from tests.streams.test_processor import STORE
 from tests.support.traffic import ESTATE
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.stores.watches import heartbeat

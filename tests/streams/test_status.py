@@ -14,7 +14,7 @@ from streams.log import configure_logging
 from streams.query.progress import BatchLog
 from streams.query.status import JobStatus, StatusFile, read_status, stopped_text
 from tests.streams.test_progress import REPORT
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 
 class Wall:

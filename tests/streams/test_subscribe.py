@@ -17,8 +17,8 @@ from streams.kafka.topics import Topics
 from tests.streams.kafka_help import PATIENCE, create, send
 from tests.support.java import quick_java
 from twin.alerts.episodes import Alert
-from twin.conditions import OPENED, UPDATED, WARNING
-from twin.errors import MqtwinError
+from twin.base.conditions import OPENED, UPDATED, WARNING
+from twin.base.errors import MqtwinError
 from twin.records import Action, AlertRecord, Filler, Step
 
 

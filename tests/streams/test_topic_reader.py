@@ -11,7 +11,7 @@ from streams.kafka import clients
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import TopicRecord, Topics
 from tests.streams.kafka_help import create, send
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 
 def read_until(reader: TopicReader, is_enough: Callable[[list[TopicRecord]], bool]) -> list[TopicRecord]:

@@ -15,7 +15,7 @@ from streams.kafka.admin import (
 )
 from streams.kafka.topics import Limits, Topics
 from tests.streams.kafka_help import create
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 TYPE, AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 

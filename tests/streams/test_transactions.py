@@ -18,7 +18,7 @@ from streams.kafka.admin import (
 from streams.query.progress import BatchLog
 from streams.query.status import StatusFile, read_status
 from tests.streams.test_progress import REPORT
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 
 class Topic:

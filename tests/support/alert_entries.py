@@ -15,7 +15,7 @@ import msgspec
 from streams.kafka.topic_reader import AlertEntry
 from streams.kafka.topics import TopicRecord
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, OPENED, WARNING
+from twin.base.conditions import CLEARED, OPENED, WARNING
 from twin.records import Action, Filler, Step, read_alert_record
 
 DISPLAY = Step("See when it was last got from", "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import twin
 from tests.support.traffic import SECOND_US, START_US, write_estate, write_recording
 from twin.alerts.episodes import Alert
+from twin.base.units import as_microseconds, as_text
 from twin.estate import Estate, load_estate
 from twin.planning.advise import Promise, advise
 from twin.planning.proof import hindsight
@@ -22,7 +23,6 @@ from twin.playback.replays import Replayed, replay
 from twin.playback.timeline import Timeline
 from twin.records import AlertRecord, ResourceUsage, StateRecord, read_alert_record, resources_of
 from twin.reporting.records import Report
-from twin.units import as_microseconds, as_text
 
 APP1, APP2 = "QSG1/APP1", "QSG1/APP2"
 _STEP = 10 * SECOND_US

@@ -12,7 +12,8 @@ import msgspec
 from tests.support.alert_entries import alert
 from tests.support.console_feed import page_set
 from tests.support.traffic import write_estate
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
+from twin.base.units import as_text
 from twin.estate import Estate, load_estate
 from twin.planning.proposals import read_change
 from twin.records import (
@@ -29,7 +30,6 @@ from twin.records import (
     read_alert_record,
     read_state_record,
 )
-from twin.units import as_text
 
 NOW = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 STORE = "QM01/PS04"

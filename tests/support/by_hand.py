@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from twin.base.units import as_text
 from twin.playback.pages import Alarm, Filling
 from twin.playback.timeline import Series
 from twin.records import ROOT, AlertData, AlertRecord, IncidentRole
-from twin.units import as_text
 
 START = 1_795_132_800_000_000  # a whole minute
 MINUTE = 60_000_000

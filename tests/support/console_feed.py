@@ -13,7 +13,7 @@ import msgspec
 import twin
 from deploy.console.answers import Answers
 from streams.kafka.topics import TopicRecord, Topics
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.planning.whatif import Moment as TwinMoment

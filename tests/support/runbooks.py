@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from twin.alerts import texts
 from twin.alerts.texts import NOTHING, OURS, Facts
-from twin.conditions import SCM, Condition, Pool, Resource
+from twin.base.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Structure
 from twin.records import Action, Filler
 from twin.stores.resources import depth_facts

@@ -13,7 +13,7 @@ from streams.query.session import open_session
 from tests.support.estates import small_estate
 from tests.support.mixed import mixed_estate, mixed_recording
 from tests.system.harness import Played, Stream, forecast_changes
-from twin.conditions import CLEARED, OPENED, UPDATED
+from twin.base.conditions import CLEARED, OPENED, UPDATED
 from twin.estate import Estate, load_estate
 from twin.simulation import make_scenario, simulate
 

@@ -20,7 +20,7 @@ from streams.query.job import start_job
 from tests.streams.kafka_help import create, delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON, to_table
 

@@ -23,7 +23,7 @@ from streams.query.stored_state import read_states
 from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream, read_topic
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]

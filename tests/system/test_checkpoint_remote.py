@@ -23,7 +23,7 @@ from tests.support.estates import small_estate
 from tests.support.surfaces import wait_until
 from tests.system.harness import Played, Stream, check_equal
 from tests.system.job_process import Command, running
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 
 pytestmark = pytest.mark.system

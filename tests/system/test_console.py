@@ -37,12 +37,12 @@ from tests.support.processes import free_port
 from tests.support.surfaces import running, status_of, wait_until
 from tests.support.traffic import START_US, write_recording
 from tests.system.harness import Played
+from twin.base.units import as_text
 from twin.estate import load_estate
 from twin.events import NDJSON
 from twin.planning.whatif import twin_at
 from twin.playback.replays import replay
 from twin.recordings.files import open_recording
-from twin.units import as_text
 
 pytestmark = [
     pytest.mark.nightly,

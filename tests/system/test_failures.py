@@ -25,7 +25,7 @@ from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate
 from tests.system.harness import Played, Stream, check_equal
 from tests.system.job_process import CATCH_UP, MAX_RECORDS
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 

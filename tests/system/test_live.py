@@ -30,7 +30,7 @@ from tests.support.queue_managers import System
 from tests.support.spans import request_of
 from tests.support.surfaces import wait_until
 from twin import demo_estate
-from twin.conditions import PAGE, Condition
+from twin.base.conditions import PAGE, Condition
 from twin.records import AlertData
 from twin.records.states import StateRecord
 

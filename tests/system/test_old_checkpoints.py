@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from streams.query.stored_state import count_older, read_states
 from tests.checkpoints.archives import OTHER_RULES, SUFFIX, Opened, archive_files, unpack
 from tests.system.harness import by_id, check_equal
-from twin.conditions import CLEARED
+from twin.base.conditions import CLEARED
 from twin.playback.replays import Replayed, replay
 from twin.records import StateRecord, StructureState
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT

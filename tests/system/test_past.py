@@ -18,9 +18,9 @@ from streams.query.job import start_job
 from streams.query.past import JobPast
 from tests.support.traffic import START_US, lines_of, traffic, write_estate, write_recording
 from tests.system.harness import Stream
+from twin.base.units import as_text
 from twin.estate import Estate, load_estate
 from twin.planning.whatif import twin_at
-from twin.units import as_text
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 

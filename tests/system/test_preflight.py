@@ -14,7 +14,7 @@ from deploy.java.jars import archive_path, find_java
 from streams.checkpoint import remote
 from streams.query import preflight
 from streams.query.preflight import check_executors
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 pytestmark = pytest.mark.system
 

@@ -14,7 +14,7 @@ from streams.query.stored_state import read_states
 from tests.checkpoints.archives import Opened, newest_archive, unpack
 from tests.streams.kafka_help import new_producer
 from tests.system.harness import PATIENCE, Stream, check_equal, read_topic
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.playback.replays import replay
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]

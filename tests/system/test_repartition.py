@@ -17,7 +17,7 @@ from streams.query.stored_state import read_states, repartition
 from tests.checkpoints.archives import newest_archive, unpack
 from tests.support.processes import send_signal, still_alive
 from tests.system.harness import check_equal
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.playback.replays import replay
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]

@@ -35,7 +35,7 @@ from tests.support.processes import free_port, still_alive
 from tests.support.secured_broker import MECHANISM, PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
 from tests.system.harness import Stream, check_equal
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import load_estate
 from twin.playback.replays import replay
 

@@ -26,10 +26,10 @@ from tests.support.java import quick_java
 from tests.support.processes import free_port
 from tests.support.surfaces import running, status_of, wait_until
 from tests.system.harness import Played, Stream
+from twin.base.units import as_text
 from twin.estate import load_estate
 from twin.events import NDJSON
 from twin.recordings.files import open_recording
-from twin.units import as_text
 
 pytestmark = [
     pytest.mark.nightly,

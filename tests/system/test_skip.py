@@ -19,7 +19,7 @@ from streams.query.past import JobPast
 from tests.streams.kafka_help import PATIENCE, create, new_producer, send
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 from twin.estate import Estate, Structure, load_estate
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]

@@ -17,7 +17,7 @@ from tests.streams.kafka_help import create, send
 from tests.support.estates import small_estate
 from tests.support.spans import request_of, requests_of_events
 from tests.system.harness import Stream
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.feeds import Intake, make_feed
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.support.asked_acts import ID, NOW, approval, estate, outlook, request
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.records import (
     ActRecord,
@@ -24,7 +25,6 @@ from twin.records import (
     read_act,
 )
 from twin.records.acts import MAX_ACTS
-from twin.units import as_text
 
 LATER = as_text(NOW + 120_000_000)
 

@@ -18,7 +18,7 @@ from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import random_workload
 from twin.alerts.episodes import Alert, Episodes
-from twin.conditions import CLEARED, OPENED, UPDATED
+from twin.base.conditions import CLEARED, OPENED, UPDATED
 from twin.planning.whatif import at_moment, what_if
 from twin.records import DoneAction
 from twin.records.alerts import MAX_DONE

@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from tests.support.moments import after_rest, structure_at_rest
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import changed_config, changed_text
 from twin.planning.advise import Advice, Promise, advise, advise_members

@@ -17,7 +17,7 @@ from tests.support.profile import examples
 from tests.support.traffic import write_lines
 from tests.twin.test_demand import SIZES, Crisis, crises
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import Settings, changed_config
 from twin.forecast.flows import is_known

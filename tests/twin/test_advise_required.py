@@ -13,13 +13,13 @@ import twin
 from tests.support.profile import examples
 from tests.support.traffic import write_lines
 from tests.twin.test_advise_proof import Recorder, refused
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import MIB
 from twin.estate import Estate, load_estate
 from twin.estate.settings import Settings, changed_config
 from twin.planning.advise import ALONE, Promise, advise
 from twin.planning.proof import AS_IT_IS, Proven, prove
 from twin.planning.whatif import Moment, at_moment, what_if
-from twin.units import MIB
 
 STORE = "QSG1/APP1"
 DURING = "2026-01-01T00:20:00Z"  # while SCM is in use in `day`

@@ -18,7 +18,7 @@ from tests.support import runbooks, seen
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin import capacity
 from twin.alerts import texts
-from twin.conditions import (
+from twin.base.conditions import (
     AUGMENTED,
     ELEMENTS,
     ENTRIES,
@@ -31,13 +31,13 @@ from twin.conditions import (
     full_reason,
     full_reasons,
 )
+from twin.base.units import GIB, as_rate, as_times, as_usage, readable_size
 from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
 from twin.records import GETTERS, Action, Filler
 from twin.testing import Driver
-from twin.units import GIB, as_rate, as_times, as_usage, readable_size
 
 FILLERS = (Filler("ORDERS", 0.8), Filler("AUDIT", 0.2))
 FULL = """

@@ -10,7 +10,7 @@ from tests.support.store_driver import NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, WARNING
+from twin.base.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, WARNING
 from twin.forecast.monitor import look
 
 ENTRIES = 6000

@@ -8,7 +8,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
-from twin.conditions import CLEARED, ENTRIES, FULL, INFO, OPENED, UPDATED, WARNING, Resource
+from twin.base.conditions import CLEARED, ENTRIES, FULL, INFO, OPENED, UPDATED, WARNING, Resource
 from twin.records import PART, ROOT, Action, AlertRecord, Filler, Step, read_alert_record
 
 GETTERS = Action(

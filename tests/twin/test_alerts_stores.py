@@ -15,7 +15,7 @@ from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import SECOND_US
 from tests.twin.test_structure_scm import on_facility
-from twin.conditions import FILE, INFO, OPENED, PAGES
+from twin.base.conditions import FILE, INFO, OPENED, PAGES
 from twin.stores.page_set import PageSetTwin
 from twin.stores.queue_file import QueueFileTwin
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.asked_acts import NOW, actions, estate, request
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_text, event_time, zone_of
 from twin.planning.proposals import HOUR_US, Allow, read_allowed
-from twin.units import as_text, event_time, zone_of
 
 RULES = {"offld1_th": 60, "offld1_sz": 32_768, "offld2_th": 70}
 ROW = '[[allow]]\nkind = "alter-cfstruct"\nstores = ["QSG1/APP*"]\n'

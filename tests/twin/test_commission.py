@@ -111,7 +111,7 @@ def test_a_twentieth_of_the_puts_missing_is_not_fit_and_says_why_and_when(site: 
 
 
 def as_hour(time: int) -> str:
-    from twin.units import as_text
+    from twin.base.units import as_text
 
     return as_text(time)[:13]
 

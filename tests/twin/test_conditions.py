@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from twin import conditions
-from twin.conditions import PUT, VARIES, Condition, Pool
+from twin.base import conditions
+from twin.base.conditions import PUT, VARIES, Condition, Pool
 from twin.stores import page_set, queue_file, resources, structure
 
 SOURCE = Path(conditions.__file__).read_text(encoding="utf-8")

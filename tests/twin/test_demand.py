@@ -15,7 +15,7 @@ from kernels.clock import SECOND
 from kernels.layout import NEVER
 from tests.naive.demand import NaivePut, demand
 from tests.support.profile import examples
-from twin.conditions import ELEMENTS, ENTRIES
+from twin.base.conditions import ELEMENTS, ENTRIES
 from twin.estate import load_estate
 from twin.forecast import remedies
 from twin.forecast.outlook import Forecast

@@ -78,7 +78,7 @@ def test_measurements_of_more_than_a_day_ago_are_forgotten() -> None:
 @settings(max_examples=examples(100), deadline=None)
 @given(matches=st.lists(st.booleans(), max_size=120), gap_s=st.sampled_from([60, 900, 3600, 5000]))
 def test_it_is_the_share_of_the_hours_of_the_last_day(matches: list[bool], gap_s: int) -> None:
-    from twin.conditions import ENTRIES
+    from twin.base.conditions import ENTRIES
 
     drift = Drift()
     times = [(number + 1) * gap_s for number in range(len(matches))]
@@ -91,7 +91,7 @@ def test_it_is_the_share_of_the_hours_of_the_last_day(matches: list[bool], gap_s
 
 
 def test_a_clock_that_goes_back_forgets_later_hours() -> None:
-    from twin.conditions import ENTRIES
+    from twin.base.conditions import ENTRIES
 
     drift = Drift()
     for hour in (100, 101, 90):

@@ -19,7 +19,7 @@ from tests.support.twin_driver import TwinDriver
 from tests.twin.test_alerts_forecast import MINUTE_US, SECOND_US, RecordedStory, Story
 from tests.twin.test_forecast_levels import LARGE, level_fed
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
+from twin.base.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
 from twin.forecast.outcomes import HORIZONS, WINDOW_DAYS, Outcomes, spread_of
 from twin.records import ForecastScores
 

@@ -13,7 +13,7 @@ from tests.support.profile import examples
 from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import ENTRIES, MINUTE_US, Story
 from twin.alerts.episodes import Alert
-from twin.conditions import INFO
+from twin.base.conditions import INFO
 from twin.forecast import rule
 from twin.forecast.flows import READ, Reading, how_read
 from twin.forecast.rises import under_way

@@ -13,7 +13,7 @@ from tests.support.store_driver import KIB, MIB
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import TICK_US, Story
-from twin.conditions import CLEARED, INFO
+from twin.base.conditions import CLEARED, INFO
 from twin.forecast.rises import (
     Past,
     Rise,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, PAGE, UPDATED, WARNING, WATCH, Condition
+from twin.base.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, PAGE, UPDATED, WARNING, WATCH, Condition
 from twin.records import (
     PART,
     ROOT,

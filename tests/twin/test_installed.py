@@ -1,4 +1,4 @@
-"""`twin.installed`: a package of another distribution on Python's path is named on one line, with the remedy."""
+"""`twin.base.installed`: a package of another distribution on Python's path is named on one line, with the remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from twin.installed import MARK, PACKAGES, wrong_package
+from twin.base.installed import MARK, PACKAGES, wrong_package
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "import mqtwin; raise SystemExit(mqtwin.main())"

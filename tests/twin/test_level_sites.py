@@ -15,7 +15,7 @@ from tests.support import seen
 from tests.support.console_feed import TOPICS, state_record
 from tests.support.level_sites import STORE, LevelSite, calm, climbing, falling, tried
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Site, load_estate
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.site import SiteFile, record_site

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from twin.errors import UsageError
-from twin.outputs import Draft, is_same_file, is_stream, write_output
+from twin.base.errors import UsageError
+from twin.base.outputs import Draft, is_same_file, is_stream, write_output
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.by_hand import MINUTE, STORE, alarm, filling, line, record, series, time_at
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
+from twin.base.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
 from twin.playback.pages import (
     IN_MINUTES,
     Alarm,

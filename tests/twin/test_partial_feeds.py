@@ -13,7 +13,7 @@ import pytest
 
 import twin
 from tests.support.partial_feeds import EVENTS, LEVELS, Feed, write_known, write_until
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.planning.whatif import Answer
 from twin.playback.replays import Player, decoded_chunks
 from twin.simulation import Measuring

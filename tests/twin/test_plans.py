@@ -10,9 +10,9 @@ from tests.support.store_driver import SECOND_US
 from tests.support.twin_driver import TwinDriver
 from tests.twin.test_alerts_forecast import MINUTE_US, TICK_US, Story
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, INFO, OPENED
+from twin.base.conditions import CLEARED, INFO, OPENED
+from twin.base.units import as_text
 from twin.events import EventError
-from twin.units import as_text
 
 STORE = "QSG1/APP1"
 LATE_US = 2 * MINUTE_US  # by which a wrong plan may delay a page

@@ -8,13 +8,13 @@ import pytest
 
 from tests.naive.estates import structure
 from tests.support import runbooks
+from twin.base.conditions import ELEMENTS, ENTRIES, SCM, Condition
+from twin.base.units import GIB
 from twin.capacity import alter_size, cfrm, steps, structure_statement
-from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition
 from twin.estate import Structure, policy_name_of
 from twin.records import sentences_of
 from twin.sizing import parse_mix, plan_scm
 from twin.sizing.structure import bare_structure, offload_all_commands
-from twin.units import GIB
 
 GROUPS = {"Q": "Q@@@APP1", "QS": "QS@@APP1", "QS1": "QS1@APP1", "QSG1": "QSG1APP1"}
 

@@ -16,14 +16,14 @@ from tests.support.alert_entries import alert
 from tests.support.asked_acts import EXPAND, NOW, outlook, request, state
 from tests.support.filling import STORE, Filling
 from tests.support.runbooks import pool_actions
+from twin.base.conditions import Pool, Resource
+from twin.base.errors import UsageError
+from twin.base.units import MIB, as_text
 from twin.capacity import alter_rules, alter_size
-from twin.conditions import Pool, Resource
-from twin.errors import UsageError
 from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Structure
 from twin.planning.proposals import Change, changed_since, problem_of, propose, read_change, rebuilt, size_of
 from twin.planning.whatif import what_if
 from twin.records import Action, Step, read_alert_record
-from twin.units import MIB, as_text
 
 NEVER = ("CLEAR", "DELETE", "MOVE", "STOP", "FORCE", "RECOVER", "RESET")
 HOSTILE = (

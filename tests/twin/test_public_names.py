@@ -20,12 +20,12 @@ import twin
 import twin.testing
 from tests.support.twin_driver import PageSetDriver
 from twin.alerts.episodes import SEVERITIES
-from twin.conditions import CLEARED, OPENED, PAGE, UPDATED, WATCH
+from twin.base.conditions import CLEARED, OPENED, PAGE, UPDATED, WATCH
+from twin.base.units import event_us
 from twin.playback.replays import alert_table
 from twin.records import STATES, StatesByKind
 from twin.simulation import demo_estate_text
 from twin.testing import Driver
-from twin.units import event_us
 
 WITH_ESTATE = {"find_plans", "Decoder", "Timeline", "at_moment", "commission", "open_store", "replay", "report"}
 WITH_ESTATE |= {"simulate", "tune"}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.moments import structure_at_rest
+from twin.base.units import GIB
 from twin.planning.advise import Advice, Promise, advise
 from twin.planning.whatif import FillOutcome, Moment, Traffic, what_if
-from twin.units import GIB
 
 NO_GETTERS = Traffic(gets=0)
 ALL_BY_RULE_3 = 'offld1_sz = "64K"\noffld2_sz = "64K"\n'  # the reserve of rule 3 alone

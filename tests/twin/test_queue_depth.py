@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver, demands
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, OPENED
+from twin.base.conditions import CLEARED, OPENED
 from twin.estate import EstateError, load_estate
 
 QUEUE_FULL = "queue-full"

@@ -12,7 +12,7 @@ from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import SECOND_US, START_US
 from twin.alerts import readers
 from twin.alerts.readers import QueueFact, Readers
-from twin.units import as_text
+from twin.base.units import as_text
 
 MINUTE = 60.0
 RATES = ("puts_per_s", "gets_per_s")  # counted, of events

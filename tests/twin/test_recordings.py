@@ -18,7 +18,7 @@ import pytest
 
 from tests.twin.events.poison import nulls, texts
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT, text
-from twin.errors import CutRecordingWarning, UsageError
+from twin.base.errors import CutRecordingWarning, UsageError
 from twin.estate import load_estate
 from twin.events import Decoder, Reason, Reject, to_table
 from twin.recordings import files as recordings

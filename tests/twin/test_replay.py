@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.profile import examples
 from tests.support.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.playback.replays import Replayed, dead_letter, play, replay

@@ -18,13 +18,13 @@ from tests.support.profile import examples
 from tests.tools.score.measures import count_pages
 from tests.tools.score.score import score
 from tests.tools.score.series import play
+from twin.base.units import as_text
 from twin.playback.pages import TWIN
 from twin.playback.samples import STEP
 from twin.playback.timeline import Series
 from twin.records import read_alert_record
 from twin.reporting.records import IncidentReport, Report
 from twin.reporting.report import growth_of
-from twin.units import as_text
 
 BEGIN = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z
 MINUTE = 60 * SECOND

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twin.conditions import ENTRIES, OWNED_POOLS, SCM, Pool, Resource
+from twin.base.conditions import ENTRIES, OWNED_POOLS, SCM, Pool, Resource
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "alert.schema.json"
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.naive.private_estates import page_set, queue_file
 from tests.support.twin_driver import TwinDriver
-from twin.conditions import Pool
+from twin.base.conditions import Pool
 from twin.stores.resources import STRUCTURE, read_usage
 
 

@@ -14,13 +14,13 @@ from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.twin.test_alert_texts import FULL, actions
 from twin.alerts import texts
 from twin.alerts.texts import OURS, Facts, Runbook
-from twin.conditions import DATA, Condition, Pool, Resource
+from twin.base.conditions import DATA, Condition, Pool, Resource
+from twin.base.units import GIB
 from twin.estate import EstateError, load_estate
 from twin.estate.routes import read_saved_estate, save_estate
 from twin.estate.runbook import FACTS, PLACEHOLDERS, PROCEDURES, read_runbook
 from twin.records import Action
 from twin.testing import Driver
-from twin.units import GIB
 
 SITE = '[site]\nrunbook = "ours.toml"\n'
 ROW = '[[action]]\nid = "call"\nfor = ["full"]\nsay = "Call {store}"\n'

@@ -11,7 +11,7 @@ import pytest
 
 import twin
 from tests.support.estates import small_estate
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.playback.timeline import play_series
 
 STORE = "QSG1/APP1"

@@ -19,12 +19,12 @@ from tests.twin.simulation import test_memory_stories as memory
 from tests.twin.simulation import test_other_stores as others
 from twin import simulation
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, CRITICAL, Condition, Pool, Resource
+from twin.base.conditions import CLEARED, CRITICAL, Condition, Pool, Resource
+from twin.base.units import as_microseconds
 from twin.estate import Estate, load_estate
 from twin.playback.replays import Replayed, decoded_chunks, replay
 from twin.records import Change, Incidents, read_alert_record
 from twin.simulation import SCENARIOS, simulate
-from twin.units import as_microseconds
 
 BY_DAY = ("getter-outage", "queue-file-growth")
 FILLING = (Condition.THRESHOLD, Condition.FULL, Condition.FULL_FORECAST, Condition.CANNOT_EXPAND)

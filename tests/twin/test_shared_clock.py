@@ -17,11 +17,11 @@ from tests.support.shared import (
     structure_report,
 )
 from tests.support.workloads import START_US
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.stores.open import open_store
 from twin.stores.reports import BACKLOG_TICKS, SKEW_TICKS, Frontier, Report
-from twin.units import as_text
 
 FUTURE = 100 * BACKLOG_TICKS
 YEARS_S = FUTURE * 10

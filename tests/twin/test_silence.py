@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.traffic import ESTATE, SECOND_US, START_US
 from twin.alerts.episodes import Alert
-from twin.conditions import Condition
+from twin.base.conditions import Condition
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoded, Decoder
 from twin.playback.replays import Player, replay

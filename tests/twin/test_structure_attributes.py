@@ -10,7 +10,7 @@ from tests.kernels.beside import Decoding
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.support.store_driver import KIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Structure
 from twin.stores.open import open_message_store, open_store
 

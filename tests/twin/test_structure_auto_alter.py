@@ -12,7 +12,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US
-from twin.conditions import CLEARED, ELEMENTS, OPENED, Condition
+from twin.base.conditions import CLEARED, ELEMENTS, OPENED, Condition
 
 pytestmark = pytest.mark.uncompiled
 

@@ -12,7 +12,7 @@ import pytest
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import ScmDriver, TwinDriver, demands
-from twin.conditions import Condition
+from twin.base.conditions import Condition
 from twin.estate import CouplingFacility
 from twin.stores.open import open_store
 from twin.stores.reports import StructureValues

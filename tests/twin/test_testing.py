@@ -13,7 +13,7 @@ from tests.support.profile import examples
 from tests.support.shared import shared_estate
 from tests.support.traffic import START_US, lines_of, traffic, write_estate, write_recording
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
 from twin.testing import ABORT, EOF, PAUSE, Driver, Item, Signal

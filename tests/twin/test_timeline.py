@@ -14,7 +14,8 @@ import twin
 from kernels import OPS
 from tests.support.profile import examples
 from tests.support.traffic import traffic, write_estate, write_recording
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_microseconds
 from twin.estate.settings import Settings
 from twin.planning.whatif import Traffic, moment_of, twin_at, what_if
 from twin.playback import timeline as module
@@ -22,7 +23,6 @@ from twin.playback.replays import as_demands, chunks_of, decoded_chunks
 from twin.playback.timeline import Timeline
 from twin.recordings.files import RecordingWriter, open_recording
 from twin.stores.message_store import MessageStore
-from twin.units import as_microseconds
 
 STORE = "QSG1/APP1"
 

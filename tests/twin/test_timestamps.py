@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.units import as_count, as_estimate, as_range, as_span, percent
+from twin.base.units import as_count, as_estimate, as_range, as_span, percent
 
 pytestmark = pytest.mark.uncompiled
 

@@ -9,7 +9,7 @@ import pytest
 import twin
 from tests.support.acted import Site, simulate_outage
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, ForecastSettings, load_estate
 from twin.forecast.monitor import keeping_looks
 from twin.playback.pages import TWIN

@@ -14,10 +14,10 @@ from tests.support.store_driver import SECOND_US
 from tests.support.twin_driver import TwinDriver
 from tests.twin.test_alerts_forecast import MINUTE_US, Story
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, OPENED, WATCH
+from twin.base.conditions import CLEARED, OPENED, WATCH
+from twin.base.units import as_microseconds, as_text
 from twin.forecast.weeks import HOURS, Weeks, next_friday, next_monday
 from twin.records import LongForecast
-from twin.units import as_microseconds, as_text
 
 HOUR_US = 60 * MINUTE_US
 HOUR_TICKS = 360

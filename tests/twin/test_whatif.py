@@ -10,7 +10,7 @@ import pytest
 
 import twin
 from tests.support.moments import QUEUE, after_rest, structure_at_rest
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.planning.advise import Promise, advise
 from twin.planning.whatif import UNCHANGED, Moment, Traffic, at_moment, moment_of, what_if
 from twin.stores.open import open_message_store

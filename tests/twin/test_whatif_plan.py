@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.moments import QUEUE, structure_at_rest
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate.planned import Plan, read_plan
 from twin.planning.advise import Promise, advise
 from twin.planning.whatif import Moment, Traffic, what_if

@@ -7,7 +7,7 @@ import pytest
 
 from tests.twin.test_alerts_forecast import MINUTE_US, RecordedStory
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, FULL, INFO, OPENED, WARNING
+from twin.base.conditions import CLEARED, FULL, INFO, OPENED, WARNING
 from twin.estate import ForecastSettings
 from twin.forecast import rule
 from twin.forecast.outcomes import Outcomes

@@ -23,7 +23,7 @@ from msgspec import UNSET, UnsetType
 
 from kernels.clock import TICK
 from twin.alerts.texts import OURS, Runbook
-from twin.conditions import (
+from twin.base.conditions import (
     CLEARED,
     CRITICAL,
     FILLING,
@@ -38,6 +38,7 @@ from twin.conditions import (
     Resource,
     Severity,
 )
+from twin.base.units import as_datetime, as_local, as_text
 from twin.records import (
     NO_INCIDENT,
     PART,
@@ -52,7 +53,6 @@ from twin.records import (
     sentences_of,
 )
 from twin.records.alerts import MAX_DONE
-from twin.units import as_datetime, as_local, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 CALM_TICKS = CALM_FOR // TICK

@@ -23,10 +23,10 @@ from twin.alerts import texts
 from twin.alerts.episodes import CALM_FOR, Finding
 from twin.alerts.readers import Readers, growth_span, rank_fillers
 from twin.alerts.texts import NOTHING, OURS, Facts, Runbook, since_refusal
-from twin.conditions import CRITICAL, VARIES, WARNING, Condition, Pool, Resource
+from twin.base.conditions import CRITICAL, VARIES, WARNING, Condition, Pool, Resource
+from twin.base.units import as_local, as_span, as_times, as_usage
 from twin.records import GETTERS, Action, Filler, TimeToFull
 from twin.state.arrays import Array
-from twin.units import as_local, as_span, as_times, as_usage
 
 # --- resources --------------------------------------------------------------------------------------------------------
 

@@ -17,11 +17,11 @@ import numpy as np
 from kernels import layout
 from kernels.clock import SECOND, TICK
 from kernels.watch import QUEUE_SAMPLE_US
+from twin.base.units import as_microseconds
 from twin.events import Measured
 from twin.events.fields import QueueMeasured
 from twin.records import Filler
 from twin.state.arrays import Array
-from twin.units import as_microseconds
 
 MAX_QUEUES = 4096  # of a store, of which facts are kept [assumed]
 _COUNTS_GAPS = 3  # usual distances of the measurements of a queue, for which a fact counts [assumed]

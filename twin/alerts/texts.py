@@ -17,6 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from kernels.clock import SECOND
+from twin.base.conditions import Condition, Resource
+from twin.base.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
 from twin.capacity import (
     SOONER_TH,
     alter_if_policy_allows,
@@ -31,12 +33,10 @@ from twin.capacity import (
     structure_sizes,
     with_all_offloaded_above,
 )
-from twin.conditions import Condition, Resource
 from twin.estate import StoreConfig, Structure, format_size, policy_name_of
 from twin.estate.model import mqsc_name
 from twin.estate.runbook import ActionRow, StepRow, placeholders, read_runbook
 from twin.records import GETTERS, Action, Filler, Step, is_full_now
-from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
 
 # --- runbook ----------------------------------------------------------------------------------------------------------
 

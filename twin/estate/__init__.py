@@ -3,6 +3,7 @@
 `load_estate` reads the TOML file (docs/estate.md) with the MQSC and CFRM texts that it imports.
 """
 
+from twin.base.units import format_size, parse_size
 from twin.estate.attributes import parse_attributes
 from twin.estate.errors import EstateError, RoutingError, UnknownQueue, UnknownQueueManager, UnknownStore
 from twin.estate.load import as_estate, load_estate
@@ -28,7 +29,6 @@ from twin.estate.model import (
     policy_name_of,
 )
 from twin.estate.routes import HEADINGS, Estate, Route, SummaryRow, summary
-from twin.units import format_size, parse_size
 
 __all__ = [
     "ALWAYS_OFFLOADED_ABOVE",

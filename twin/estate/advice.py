@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from twin.base.units import KIB, MIB, format_size
 from twin.estate.model import (
     ALWAYS_OFFLOADED_ABOVE,
     DYNAMIC_AUGMENTED_PPM,
@@ -40,7 +41,6 @@ from twin.estate.model import (
     facility_of,
     structures_of,
 )
-from twin.units import KIB, MIB, format_size
 
 # --- size of an administration structure, by the number of queue managers, as IBM has published it --------------------
 # Sources: [IBM: WebSphere MQ V6, Concepts and Planning, Table 19] for CFLEVEL 9: "for higher levels of CFCC, they

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from twin.base.units import format_size
 from twin.estate.errors import EstateError, did_you_mean, show
 from twin.estate.model import (
     ADMINISTRATION,
@@ -43,7 +44,6 @@ from twin.estate.rows import (
     text,
     whole,
 )
-from twin.units import format_size
 
 MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]
 

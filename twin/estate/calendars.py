@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate.errors import EstateError, did_you_mean
 from twin.estate.planned import Plan, read_plan
 from twin.estate.routes import Estate

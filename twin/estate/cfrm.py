@@ -19,12 +19,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from twin.base.listings import text_lines
+from twin.base.units import format_size
 from twin.estate.attributes import Reading
 from twin.estate.errors import EstateError, Problems, did_you_mean
 from twin.estate.model import Structure
 from twin.estate.rows import SourceValue, Values, convert, size, text, word_set
-from twin.listings import text_lines
-from twin.units import format_size
 
 _SEQUENCE = re.compile(r"(.{72})[0-9]{8}\s*")
 _TOKEN = re.compile(r"[()]|[^\s,()]+")

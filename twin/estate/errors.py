@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
 
 _MAX_VALUE = 60  # characters of a wrong value that a message repeats
 _MAX_MESSAGE = 2000  # characters of a message

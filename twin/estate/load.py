@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from twin.base.units import format_size
 from twin.estate.advice import warnings
 from twin.estate.attributes import LEVELS, incompatible
 from twin.estate.errors import EstateError, Problems, did_you_mean, known_hint, show
@@ -40,7 +41,6 @@ from twin.estate.routes import (
 )
 from twin.estate.rows import SourceValue, Values
 from twin.estate.sources import Entry, Sources, gather, read_toml, value
-from twin.units import format_size
 
 # --- stores -----------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 from typing_extensions import override
 
+from twin.base.units import KIB, MIB, TIB, format_size, zone_of
 from twin.estate.rows import (
     BYTES,
     FACILITY_NAME,
@@ -40,7 +41,6 @@ from twin.estate.rows import (
     whole,
     with_unit,
 )
-from twin.units import KIB, MIB, TIB, format_size, zone_of
 
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]

@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from twin.base.listings import text_lines
 from twin.estate.attributes import (
     QUEUE,
     QUEUE_NAME,
@@ -38,7 +39,6 @@ from twin.estate.attributes import (
 from twin.estate.errors import EstateError, show
 from twin.estate.model import PageSet, QueueFile, Structure
 from twin.estate.rows import Check, blank_or, digits, mapped, word_set
-from twin.listings import text_lines
 
 _BLANK = " \t"
 _SEQUENCE_FROM, _RECORD = 72, 80  # columns, from 0

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import msgspec
 from dateutil.rrule import rrulestr
 
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
+from twin.base.units import as_datetime, event_us
 from twin.estate.errors import EstateError, known_hint, show
 from twin.estate.model import StoreConfig
 from twin.estate.rows import WRONG, Check, integer, number, text
 from twin.estate.sources import toml_string
-from twin.units import as_datetime, event_us
 
 MAX_PLANS = 64  # of a store, estate and events together [assumed]
 MAX_WINDOW_S = 14 * 86_400  # of a window [assumed]

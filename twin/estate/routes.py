@@ -20,7 +20,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
+from twin.base.units import format_size
 from twin.estate.errors import EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, did_you_mean, listed, show
 from twin.estate.model import (
     MessageStoreConfig,
@@ -37,7 +38,6 @@ from twin.estate.planned import History, Plan
 from twin.estate.rows import Values
 from twin.estate.runbook import ActionRow
 from twin.estate.sources import Sources, value
-from twin.units import format_size
 
 HEADINGS = ("store", "kind", "size", "queue managers", "queues", "details")
 _KINDS: dict[str, type[StoreConfig]] = {kind.kind: kind for kind in get_args(StoreConfig)}

@@ -15,8 +15,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from twin.base.units import CYLINDER, KIB, MAX_SIZE, TRACK, format_size, parse_size
 from twin.estate.errors import EstateError, show
-from twin.units import CYLINDER, KIB, MAX_SIZE, TRACK, format_size, parse_size
 
 # --- checked conversion of single values ------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from string import Formatter
 
 import msgspec
 
-from twin.conditions import Condition, Pool
-from twin.decoding import UNREADABLE
+from twin.base.conditions import Condition, Pool
+from twin.base.decoding import UNREADABLE
 from twin.estate.errors import EstateError
 
 FACTS = frozenset((

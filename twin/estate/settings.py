@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import KIB, format_size
 from twin.estate.attributes import SIZES, parse_attributes
 from twin.estate.errors import EstateError, known_hint
 from twin.estate.model import Smds, StoreConfig, facility_of
 from twin.estate.routes import Estate
 from twin.estate.sources import toml_string
-from twin.units import KIB, format_size
 
 Setting = int | float | bool | str | None
 """Value of a setting: sizes are bytes or text such as "8G"."""

@@ -17,6 +17,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from twin.base.listings import decode, has_lines
+from twin.base.units import zone_of
 from twin.estate.attributes import CFRM_POLICY_NAME, CHOICE, GROUP_NAME, SECTIONS, Section, suggest_key
 from twin.estate.cfrm import Policies
 from twin.estate.errors import EstateError, Problems, did_you_mean, show
@@ -24,8 +26,6 @@ from twin.estate.model import POLICIES, QueueManager, Site
 from twin.estate.mqsc import Definitions, Owner, Surroundings
 from twin.estate.rows import QMGR_NAME, Check, SourceValue, Values, convert, locate_key, text
 from twin.estate.runbook import ActionRow, read_runbook
-from twin.listings import decode, has_lines
-from twin.units import zone_of
 
 SCHEMA = 1
 _TOP = ("schema", "alerts", "history", "import", "planned", "site")

@@ -21,7 +21,7 @@ from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSI
 from kernels.index import xxh64_column
 from kernels.json_scan import EXPIRY_MAX, QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
 from kernels.layout import PREPARE, PUT
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 from twin.events.fields import FIELD
 
 Array = npt.NDArray[Any]

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from kernels.json_scan import TIME_HIGH, TIME_LOW
+from twin.base.units import as_text
 from twin.events import arrow_columns
 from twin.events.arrow_columns import as_object, column, is_text, plain
 from twin.events.fields import FIELD, FIELDS, OBJECTS, Kind
@@ -30,7 +31,6 @@ from twin.events.refusals import (
     check_object_bytes,
 )
 from twin.events.rules import parse
-from twin.units import as_text
 
 ARROW_SCHEMA = pa.schema([(field.name, field.arrow) for field in FIELDS])
 """Columns of an event: content type `application/vnd.apache.arrow.stream`, and `.arrow` recordings."""

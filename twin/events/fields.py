@@ -30,10 +30,10 @@ from kernels.json_scan import (
     TIME_HIGH,
     TIME_LOW,
 )
+from twin.base.units import event_time
 from twin.events.refusals import EventError, Reason, show
 from twin.records import STATES, DataSetState, DeepQueue, ScmState
 from twin.records.bounds import measured_bounds
-from twin.units import event_time
 
 # --- make schemas: types ---
 

@@ -16,7 +16,7 @@ import numpy as np
 from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.index import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 from twin.estate import (
     Estate,
     EstateError,

@@ -19,7 +19,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from twin.conditions import Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
+from twin.base.conditions import Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
 from twin.events import Event
 from twin.events.fields import Op
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, PassedOver

@@ -19,7 +19,7 @@ import msgspec
 from typing_extensions import override
 
 from kernels.json_scan import TIME_LOW
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 from twin.events import Event
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.measurements import ID_DIGITS, message_id

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
+from twin.base.listings import Line, file_lines
 from twin.feeds.intake import Complaint
 from twin.feeds.protocol import Page
-from twin.listings import Line, file_lines
 
 MAX_MESSAGE_LINES = 100_000
 SILENCE_US = 5_000_000  # after which a message of a log as it is written is whole

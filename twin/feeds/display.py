@@ -20,6 +20,8 @@ from itertools import chain, islice
 from typing_extensions import override
 
 from kernels.page_set import allocated_pages
+from twin.base.listings import file_lines, has_lines, log_lines
+from twin.base.units import as_count, as_datetime, as_text, parse_size
 from twin.estate import Structure
 from twin.events import Measured
 from twin.events.fields import DataSetMeasured
@@ -36,8 +38,6 @@ from twin.feeds.measurements import (
 )
 from twin.feeds.mqsc_objects import MqscObjects, has_pair, pairs
 from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page, partition_of
-from twin.listings import file_lines, has_lines, log_lines
-from twin.units import as_count, as_datetime, as_text, parse_size
 
 # answers to DISPLAY, one or several lines an object
 # of CSQUTIL, and of the command server in front of the answer of a member

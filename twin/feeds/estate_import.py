@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.listings import decode
 from twin.estate import Estate, Structure, format_size, group_prefix
 from twin.estate.attributes import LEVELS, SECTIONS, SIZES
 from twin.estate.cfrm import Policies
@@ -24,7 +25,6 @@ from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake, PassedOver
 from twin.feeds.mqsc_objects import NAME_GROUP
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
-from twin.listings import decode
 
 NO_GROUPS: Mapping[str, Iterable[str]] = {}
 _GROUP_OPTION = "--group"  # source of groups that the user names

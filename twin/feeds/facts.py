@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from twin.units import format_size
+from twin.base.units import format_size
 
 MAX_SEEN = 100_000  # objects
 MAX_CONFLICTS = 100

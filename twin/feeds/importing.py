@@ -17,8 +17,9 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from twin.decoding import UNREADABLE
-from twin.errors import MqtwinError, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.listings import has_lines, is_ebcdic, record_length
 from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
@@ -28,7 +29,6 @@ from twin.feeds.json_pages import objects_of
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
-from twin.listings import has_lines, is_ebcdic, record_length
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
 NO_REASONS = {"no-time", "no-zone"}  # complaints that do not say why there are no events

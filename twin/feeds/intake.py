@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from twin.base.units import as_count, as_text
 from twin.estate import Estate, RoutingError
 from twin.events import Event, EventError
 from twin.events.fields import FIELD, Measured, check_measured, contradiction
 from twin.feeds.facts import EstateFacts, is_dynamic
 from twin.feeds.intervals import IdleStores
-from twin.units import as_count, as_text
 
 DYNAMIC = "event of dynamic queues"
 DYNAMIC_QUEUES = "dynamic queues"  # in place of their names in what was covered: each is a new one

@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
+from twin.base.units import FIRST_SECOND, LAST_SECOND, event_time
 from twin.feeds.intake import Complaint
 from twin.feeds.protocol import Feed, Page
-from twin.units import FIRST_SECOND, LAST_SECOND, event_time
 
 MAX_OBJECT_BYTES = 64 << 20
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}]')  # possessive: what has no end is looked at once

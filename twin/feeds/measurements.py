@@ -14,6 +14,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, TypedDict, cast
 
+from twin.base.units import as_text
 from twin.estate import Estate, group_prefix
 from twin.estate.model import ADMINISTRATION, structures_of
 from twin.events import Event, Measured
@@ -29,7 +30,6 @@ from twin.feeds.smf_layout import (
     is_list,
     type_of,
 )
-from twin.units import as_text
 
 AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _SUMMED = ("getters", "putters", "uncommitted")  # over the members of a group

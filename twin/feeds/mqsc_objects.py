@@ -21,6 +21,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple, cast
 
+from twin.base.units import FIRST_SECOND, LAST_SECOND, MIB, as_text, parse_size
 from twin.estate import Structure
 from twin.estate.attributes import mqsc_reading
 from twin.events import Measured
@@ -29,7 +30,6 @@ from twin.feeds.intake import Complaint, Item, PassedOver, find_contradiction
 from twin.feeds.measurements import AHEAD_US, Measurements, QueueStatus
 from twin.feeds.protocol import Feed
 from twin.records.bounds import PCT_MAX
-from twin.units import FIRST_SECOND, LAST_SECOND, MIB, as_text, parse_size
 
 NAME_GROUP = "DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02, or an estate that names it"
 _STRUCTURE = mqsc_reading(Structure.rows)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 from twin.events import Measured
 from twin.events.fields import DataSetMeasured, microseconds
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction

@@ -20,7 +20,8 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
+from twin.base.units import as_count
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import (
@@ -37,7 +38,6 @@ from twin.feeds.metrics import (
     kind_of,
 )
 from twin.feeds.protocol import Asked, Feed, FeedOptions, Page, Requests
-from twin.units import as_count
 
 _NAMESPACE = "ibmmq"  # unless the collector's configuration has another
 _NAME = re.compile(r"(?P<namespace>[a-zA-Z_:][a-zA-Z0-9_:]*?)_(?P<kind>queue|pageset)_(?P<metric>[a-z0-9_]+)")

@@ -19,11 +19,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.hooks import FEEDS, WithAdded
+from twin.base.listings import end_of_lines
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
-from twin.hooks import FEEDS, WithAdded
-from twin.listings import end_of_lines
 
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing shows them [assumed]
 NOT_BY_TIME = (1 << 63) - 1  # `Feed.passed` of a feed that holds back what is not whole, whatever its time

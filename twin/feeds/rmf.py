@@ -16,8 +16,8 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver, find_contradiction
 from twin.feeds.measurements import (

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
+from twin.base.listings import file_lines
+from twin.base.units import GIB, KIB, MIB, TIB
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, PassedOver
 from twin.feeds.measurements import FacilityLevels
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.listings import file_lines
-from twin.units import GIB, KIB, MIB, TIB
 
 _TITLE = re.compile(r"^[ 01-]?\s*C O U P L I N G {2,4}F A C I L I T Y {2,4}A C T I V I T Y")
 _OTHER_TITLE = re.compile(r"^1?\s+(?:[A-Z/&] ){3,}")

@@ -19,7 +19,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.listings import file_lines
 from twin.estate import Estate, group_prefix
 from twin.estate.errors import Problems
 from twin.estate.mqsc import Definitions, Surroundings
@@ -31,7 +32,6 @@ from twin.feeds.importing import behind_gaps, describe_file, ends_of_gaps, impor
 from twin.feeds.intake import Intake, with_resync
 from twin.feeds.json_pages import objects_of
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
-from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 
 # --- clocks of files --------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from typing import cast
 from typing_extensions import override
 
 from kernels.page_set import allocated_pages
+from twin.base.units import FIRST_SECOND
 from twin.events import Event, Measured
 from twin.events.fields import MEASURED_QUEUE, DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item
@@ -48,7 +49,6 @@ from twin.feeds.smf_layout import (
     TaskTimes,
 )
 from twin.feeds.smf_records import Segments, SmfRecord, records, whole_records
-from twin.units import FIRST_SECOND
 
 _METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_EXPAND_USER ...]
 _MAX_INTERVAL_US = 24 * 3600 * 1_000_000  # STATIME is at most 999 minutes

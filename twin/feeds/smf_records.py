@@ -17,11 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from twin.base.listings import end_of_lines
 from twin.feeds import smf_layout
 from twin.feeds.intake import Complaint, PassedOver
 from twin.feeds.protocol import Page
 from twin.feeds.smf_layout import clock_us, ebcdic
-from twin.listings import end_of_lines
 
 MQ_TYPES = (115, 116)
 SMF_TYPES = (2, 3)  # header and trailer of a dump

@@ -33,7 +33,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from kernels.json_scan import LENGTH_MAX
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 from twin.events.fields import Op
 from twin.feeds.measurements import ID_DIGITS, is_no_message_id, message_id
 

@@ -17,7 +17,8 @@ from kernels.layout import NEVER
 from kernels.meter_rows import CLASSES
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.alerts.texts import NOTHING
-from twin.conditions import Condition, Resource
+from twin.base.conditions import Condition, Resource
+from twin.base.units import as_count, as_local, as_range, as_span
 from twin.estate.planned import Plan, Window
 from twin.forecast.fill_model import FillModel, ForecastView
 from twin.forecast.flows import Flow, Futures, planned_trend, steps
@@ -26,7 +27,6 @@ from twin.forecast.plans import Plans, Run, Unfit, counts, length_of, rows_of, s
 from twin.forecast.rises import Past
 from twin.records import Filler
 from twin.state.arrays import Array
-from twin.units import as_count, as_local, as_range, as_span
 
 if TYPE_CHECKING:
     from twin.forecast.fill_model import FillModel, ForecastView

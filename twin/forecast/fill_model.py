@@ -17,8 +17,8 @@ from kernels import forecast, futures, layout, meter_rows, meters, pools
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD
+from twin.base.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.capacity import SCM_POOLS_PCT, SOONER_TH, has_rules, with_all_offloaded_above
-from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.estate import Structure
 from twin.state.arrays import Array
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twin.alerts.episodes import Episodes
     from twin.alerts.findings import Viewer
     from twin.alerts.readers import Readers
-    from twin.conditions import Resource
+    from twin.base.conditions import Resource
     from twin.estate import MessageStoreConfig
     from twin.state.tables import Tables
 

@@ -16,7 +16,7 @@ import numpy as np
 from kernels import futures, meter_rows, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.meter_rows import BINS, CLASSES, RISE
-from twin.conditions import ENTRIES, Resource
+from twin.base.conditions import ENTRIES, Resource
 from twin.forecast.fill_model import FillModel, ForecastView
 from twin.forecast.flows import PATHS, READ, Reading
 from twin.forecast.outlook import MIN_LEVELS, SECONDS, Extension, Outlook, known_levels, last_fall, seed_of, usage

@@ -27,7 +27,8 @@ from kernels.clock import SECOND, TICK
 from kernels.layout import NEVER
 from kernels.meters import leads_to_full
 from twin.alerts.episodes import Alert, Episode, Finding
-from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
+from twin.base.conditions import CRITICAL, INFO, WARNING, Condition, Resource
+from twin.base.units import as_text
 from twin.estate.planned import Plan
 from twin.forecast import flows, remedies, rises, rule, weeks
 from twin.forecast import levels as by_levels
@@ -42,7 +43,6 @@ from twin.forecast.rises import Puts, trust_rates, wandering
 from twin.forecast.rule import full_now, refusing
 from twin.forecast.weeks import Weeks
 from twin.records import ForecastScores, LongForecast, MeasuredLevels, PageWords, ResourceForecast, StateForecast
-from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
 _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was

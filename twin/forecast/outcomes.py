@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from kernels.clock import SECOND, TICK
 from twin.alerts.episodes import CALM_FOR, Alert
-from twin.conditions import CLEARED, DATA, INFO, OPENED, Condition
+from twin.base.conditions import CLEARED, DATA, INFO, OPENED, Condition
 from twin.forecast.outlook import SECONDS, Outlook
 from twin.records import (
     NONE,

@@ -22,14 +22,14 @@ from kernels.layout import NEVER, Store
 from kernels.meter_rows import CLASSES, DATA_SETS, TOTAL_TIDE
 from kernels.meters import class_of
 from twin.alerts.readers import Readers
-from twin.conditions import Condition, Resource
+from twin.base.conditions import Condition, Resource
+from twin.base.units import as_text
 from twin.estate.planned import MAX_PLANS, Plan, Window
 from twin.events import EventError, Reason
 from twin.forecast.fill_model import FillModel, ForecastView
 from twin.forecast.flows import MARK_TICKS, Flow
 from twin.records import PlannedWork
 from twin.state.arrays import Array
-from twin.units import as_text
 
 _EXCEEDED = 1.2  # times what was announced, from which more is put than planned
 _REACHED_TICKS = 2 * MINUTE_TICKS  # for which puts may last once what was announced is put [assumed]

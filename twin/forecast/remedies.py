@@ -8,13 +8,13 @@ import numpy as np
 
 from kernels.meter_rows import NOTHING_FULL
 from twin.alerts import texts
+from twin.base.units import as_rate, as_span
 from twin.estate import ForecastSettings, Structure
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel, ForecastView, offloading_sooner
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.records import GETTERS, Filler, is_full_now
-from twin.units import as_rate, as_span
 
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 

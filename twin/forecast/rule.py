@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels import meter_rows
 from kernels.clock import MINUTE_TICKS
-from twin.conditions import Condition, Resource
+from twin.base.conditions import Condition, Resource
 from twin.estate import ForecastSettings
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel, ForecastView

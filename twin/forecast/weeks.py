@@ -23,13 +23,13 @@ from kernels import forecast
 from kernels.clock import HALF_HOUR_TICKS, SECOND, TICK
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.alerts.texts import NOTHING
-from twin.conditions import SCM, Condition
+from twin.base.conditions import SCM, Condition
+from twin.base.units import as_text, in_zone
 from twin.forecast.fill_model import ForecastView
 from twin.forecast.outlook import seed_of, usage
 from twin.forecast.plans import Plans, length_of, with_space
 from twin.records import LongForecast, TimeToFull
 from twin.state.arrays import Array
-from twin.units import as_text, in_zone
 
 HOUR_TICKS = 2 * HALF_HOUR_TICKS
 DAY = 24  # hours

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import msgspec
 
 from twin.alerts.texts import member_facts
+from twin.base.conditions import ELEMENTS, Condition, Pool, Resource
+from twin.base.errors import UsageError
+from twin.base.units import MIB
 from twin.capacity import SOONER_TH, cfrm, has_rules, mqsc, offloads_all_by, steps, with_all_offloaded_above
-from twin.conditions import ELEMENTS, Condition, Pool, Resource
-from twin.errors import UsageError
 from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Smds, StoreConfig, Structure
 from twin.estate.advice import warnings
 from twin.estate.model import PRESTAGES_ABOVE_PCT, facility_of, others_of
@@ -31,7 +32,6 @@ from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Moment, 
 from twin.records import PlannedWork, UniformClusterState, sentences_of
 from twin.stores.message_store import MessageStore
 from twin.stores.uniform_cluster import UniformClusterTwin
-from twin.units import MIB
 
 Ask = Callable[[Settings], FillOutcome]
 """Returns the outcome with settings."""

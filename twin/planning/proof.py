@@ -20,8 +20,9 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.conditions import Condition
-from twin.errors import UsageError
+from twin.base.conditions import Condition
+from twin.base.errors import UsageError
+from twin.base.units import EventTime, as_text, event_us, in_zone
 from twin.estate import Estate, as_estate
 from twin.estate.planned import planned_text
 from twin.estate.settings import Settings, changed_config
@@ -48,7 +49,6 @@ from twin.recordings.files import Chunk
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.units import EventTime, as_text, event_us, in_zone
 
 AS_IT_IS = "as it is"  # title of a proof without any plan
 

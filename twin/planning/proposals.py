@@ -22,9 +22,10 @@ import msgspec
 
 from kernels.clock import SECOND
 from twin import capacity
-from twin.conditions import Condition
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.conditions import Condition
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
+from twin.base.units import as_datetime, as_microseconds, as_span, parse_size, zone_of
 from twin.estate import MessageStoreConfig, PageSet, QueueFile, Structure, policy_name_of
 from twin.estate.attributes import mqsc_reading
 from twin.estate.errors import EstateError, known_hint, show
@@ -46,7 +47,6 @@ from twin.records import (
     is_full_now,
 )
 from twin.records.acts import AHEAD_US, MAX_APPROVERS, MAX_TEXT, Language, Value
-from twin.units import as_datetime, as_microseconds, as_span, parse_size, zone_of
 
 MAX_AGE_US = 60_000_000  # of a state that still says what there is
 AROUND_US = 300_000_000  # by which a forecast may move beyond its own interval

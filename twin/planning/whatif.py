@@ -23,8 +23,9 @@ from kernels import forecast, meter_rows, meters, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
-from twin.conditions import Resource
-from twin.errors import UsageError
+from twin.base.conditions import Resource
+from twin.base.errors import UsageError
+from twin.base.units import EventTime, as_text, event_us
 from twin.estate import Estate, as_estate
 from twin.estate.attributes import parse_attributes
 from twin.estate.errors import known_hint
@@ -41,7 +42,6 @@ from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
-from twin.units import EventTime, as_text, event_us
 
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0

@@ -17,7 +17,8 @@ import numpy as np
 
 from kernels import OPS, layout
 from kernels.clock import SECOND
-from twin.conditions import Pool
+from twin.base.conditions import Pool
+from twin.base.units import as_count, as_text
 from twin.estate import Estate, as_estate
 from twin.events import Decoded, Measured
 from twin.events.fields import has_levels, without_nulls
@@ -40,7 +41,6 @@ from twin.playback.verdicts import (
 from twin.records import StateRecord
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.units import as_count, as_text
 
 _HOUR = 3600 * SECOND
 _MEASURE = OPS.index("MEASURE")

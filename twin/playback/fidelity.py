@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.units import as_text
+from twin.base.units import as_text
 
 MAX_POINTS = 10_000  # of a resource; then every second one is dropped
 _HOUR = 3600 * SECOND

@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 from msgspec.structs import astuple
 
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, INFO, OPENED, Condition
-from twin.errors import UsageError
-from twin.outputs import write_output
-from twin.units import as_datetime
+from twin.base.conditions import CLEARED, INFO, OPENED, Condition
+from twin.base.errors import UsageError
+from twin.base.outputs import write_output
+from twin.base.units import as_datetime
 
 INK, GREY, LIGHT, RED, PLUM, OLIVE = "#2b3440", "#9aa5b1", "#d3d8de", "#b5484a", "#a8577e", "#8a8d3c"
 SHADES = (INK, "#66717e", GREY, LIGHT)

@@ -22,8 +22,9 @@ import pyarrow as pa
 from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_Q_FULL, MQRC_Q_SPACE_NOT_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, PAGE
-from twin.errors import UsageError
+from twin.base.conditions import CLEARED, PAGE
+from twin.base.errors import UsageError
+from twin.base.units import EventTime, as_count, as_text, event_us
 from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
 from twin.estate.planned import StoreHistory
@@ -60,7 +61,6 @@ from twin.stores.refusing import (
 )
 from twin.stores.reports import Report
 from twin.stores.warm_up import warm
-from twin.units import EventTime, as_count, as_text, event_us
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,7 +24,8 @@ from kernels.clock import SECOND
 from kernels.event_loop import MQRC_Q_FULL
 from kernels.layout import NEVER, PUT
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import EventTime, event_us
 from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
 from twin.events import Decoded, Decoder, Reject
@@ -47,7 +48,6 @@ from twin.recordings.files import Chunk, open_recording
 from twin.state.arrays import Array, MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
-from twin.units import EventTime, event_us
 
 MAX_SAMPLES = 20_000  # state records of all stores
 MAX_COPIES = 128

@@ -11,12 +11,12 @@ from enum import StrEnum
 
 import msgspec
 
+from twin.base.units import as_count, as_span
 from twin.feeds.protocol import FeedFact, formats_with
 from twin.playback.fidelity import ResourceFidelity
 from twin.records import ForecastScores
 from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
 from twin.stores.open import MESSAGE_KINDS
-from twin.units import as_count, as_span
 
 # Shares of lost or unreported events: a thousandth moves a store's usage by less than a tenth of a point, a hundredth
 # by about one point, a fifth of the tolerance of drift, and more where losses add up [assumed].

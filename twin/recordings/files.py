@@ -23,14 +23,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
-from twin.decoding import UNREADABLE
-from twin.errors import CutRecordingWarning, UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import CutRecordingWarning, UsageError
+from twin.base.outputs import Draft, unwritable
+from twin.base.units import as_count
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
 from twin.events.convert import RowTexts, Words, conform, json_lines, lines_table, to_table
 from twin.events.refusals import RECORDING
 from twin.events.values import scan_buffer
-from twin.outputs import Draft, unwritable
-from twin.units import as_count
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
 

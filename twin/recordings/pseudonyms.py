@@ -17,14 +17,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import KIB, as_datetime, as_text
 from twin.estate import CouplingFacility, Estate, PageSet, StoreConfig, Structure
 from twin.estate.attributes import LEVELS
 from twin.estate.model import Smds
 from twin.estate.planned import Plan, StoreHistory, history_text, planned_text
 from twin.estate.rows import Table
 from twin.estate.sources import toml_string
-from twin.units import KIB, as_datetime, as_text
 
 WEEK = 7 * 86_400_000_000  # microseconds
 MIN_KEY_BYTES = 16

@@ -19,7 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.outputs import write_output
+from twin.base.units import as_count, as_text, event_time
 from twin.estate import Estate, as_estate
 from twin.estate.planned import Plan
 from twin.events import ARROW_SCHEMA, Decoded, Decoder
@@ -34,10 +36,8 @@ from twin.events.fields import (
     QUEUE_TIMES,
     SILENT,
 )
-from twin.outputs import write_output
 from twin.recordings.files import Chunk, RecordingWriter, open_recording
 from twin.recordings.pseudonyms import WEEK, Numbers, Pseudonyms, moved_plan, named_values, plan_fields, shared_texts
-from twin.units import as_count, as_text, event_time
 
 RECORDING = "recording.arrow"
 UNCHANGED, NAMED, NUMBERED, MOVED, REWRITTEN = "kept", "named", "numbered", "moved", "rewritten"

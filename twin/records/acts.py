@@ -14,9 +14,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from twin.base.units import as_microseconds, event_time
 from twin.records.alerts import NOTE_CHARACTERS
 from twin.records.bounds import Count, Number, Share, Text, Time
-from twin.units import as_microseconds, event_time
 
 ActKind = Literal["alter-cfstruct", "alter-psid", "alter-qlocal", "setxcf-alter"]
 Language = Literal["MQSC", "SETXCF"]

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from twin.conditions import (
+from twin.base.conditions import (
     CLEARED,
     CRITICAL,
     FULL,
@@ -29,10 +29,10 @@ from twin.conditions import (
     Level,
     Pool,
 )
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import event_time
 from twin.records.bounds import Count, Number, Share, Text, Time, one_of
 from twin.records.states import TimeToFull
-from twin.units import event_time
 
 MAX_DONE = 4  # actions that an incident keeps, the latest
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do

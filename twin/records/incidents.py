@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from twin.conditions import CRITICAL, FULL, PAGE, WATCH, Condition
+from twin.base.conditions import CRITICAL, FULL, PAGE, WATCH, Condition
 from twin.records.alerts import ROOT, AlertData, AlertRecord
 
 URGENCIES = (WATCH, PAGE, CRITICAL, FULL)  # how bad an incident is, the worst last

@@ -15,7 +15,8 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import abbreviation, as_local, event_time, in_zone
 from twin.records.bounds import (
     Count,
     MeasuredCount,
@@ -30,7 +31,6 @@ from twin.records.bounds import (
     Text,
     Time,
 )
-from twin.units import abbreviation, as_local, event_time, in_zone
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field

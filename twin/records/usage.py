@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from twin.conditions import AUGMENTED, CAPACITY, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
+from twin.base.conditions import AUGMENTED, CAPACITY, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
+from twin.base.units import as_span, as_times, as_usage, percent, readable_size
 from twin.records.states import (
     CouplingFacilityState,
     PageSetState,
@@ -20,7 +21,6 @@ from twin.records.states import (
     StructureState,
     UniformClusterState,
 )
-from twin.units import as_span, as_times, as_usage, percent, readable_size
 
 LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
 POSSIBLE = 0.3  # one from which it counts while its alert is open

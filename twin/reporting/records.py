@@ -19,8 +19,8 @@ from msgspec import UNSET, UnsetType
 
 from kernels.clock import SECOND
 from kernels.layout import MEASURE, PUT
-from twin.conditions import CLEARED, OPENED, PAGE
-from twin.errors import UsageError
+from twin.base.conditions import CLEARED, OPENED, PAGE
+from twin.base.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.events import Decoded, EventBlock
 from twin.playback.replays import (

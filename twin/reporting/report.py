@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import EventTime, as_text, event_us
 from twin.estate import Estate, as_estate
 from twin.events import EventError
 from twin.events.fields import FIELD
@@ -74,7 +75,6 @@ from twin.reporting.records import (
 )
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.units import EventTime, as_text, event_us
 
 LINES: Mapping[str, float] = {"static 80 %": 80.0, "static 85 %": 85.0}  # whose pages stand beside those of the twin
 _DAY = 86_400 * SECOND
@@ -109,9 +109,9 @@ def report(
     Args:
         recording: `.ndjson`, `.ndjson.zst` or `.arrow`.
         estate: the estate, or its file.
-        since: a time as `twin.units.EventTime`, a date, "today" or "yesterday" (of the last event, from midnight UTC);
-            None: the first event.
-        until: a time as `twin.units.EventTime`, or a date; None: behind the last event.
+        since: a time as `twin.base.units.EventTime`, a date, "today" or "yesterday" (of the last event, from midnight
+            UTC); None: the first event.
+        until: a time as `twin.base.units.EventTime`, or a date; None: behind the last event.
         alerts: records that a job has published, in their order; None: those of the replay.
         states: state records of the job, by store; None: those of the replay.
         notes: notes of people on alerts, in their order; those on alerts of other periods are left out.

@@ -26,7 +26,8 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import as_text
 from twin.estate import Estate, ForecastSettings, MessageStoreConfig, as_estate
 from twin.forecast.monitor import keeping_looks
 from twin.playback.pages import (
@@ -47,7 +48,6 @@ from twin.playback.timeline import Series, play_series
 from twin.records import read_alert_record
 from twin.state.arrays import Array
 from twin.stores.warm_up import warm
-from twin.units import as_text
 
 # --- bootstrap by recording -------------------------------------------------------------------------------------------
 # What one recording holds belongs together, so whole recordings are drawn, with replacement, as many as there are.

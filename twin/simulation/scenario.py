@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from twin import hooks
-from twin.errors import UsageError
+from twin.base import hooks
+from twin.base.errors import UsageError
+from twin.base.hooks import WithAdded
+from twin.base.units import EventTime, event_us
 from twin.estate import Estate, as_estate
 from twin.estate.errors import did_you_mean
-from twin.hooks import WithAdded
 from twin.recordings.files import RecordingWriter, suffix_of
 from twin.simulation.arrivals import Curve, Flow, Traffic, constant, demands
 from twin.simulation.arrivals import demands as draw_demands
 from twin.simulation.site import ALL_KINDS, Kinds, Site
 from twin.simulation.system import MeasuredSystem, Measuring, RealSystem, StoreOutcome, tag_of
 from twin.stores.warm_up import warm
-from twin.units import EventTime, event_us
 
 Array = npt.NDArray[Any]
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from kernels import EVENT
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
+from twin.base.errors import UsageError
 from twin.capacity import bounds
-from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Estate, MessageStoreConfig, PageSet, QueueFile, Smds, Structure
 from twin.records import StateRecord, StructureState
 from twin.simulation.arrivals import Curve, Flow, Traffic, constant, draw_lengths, draw_priorities

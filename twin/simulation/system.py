@@ -24,8 +24,9 @@ from kernels import FLAG_DIRECT, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.clock import SECOND, TICK
 from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import BACKOUT, CLEAR, COMMIT, FREE, GET, PUT
+from twin.base.errors import UsageError
+from twin.base.units import as_text
 from twin.capacity import allocate
-from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate
 from twin.estate.model import FIXED_AUGMENTED, facility_of, structures_of
 from twin.events import ARROW_SCHEMA
@@ -37,7 +38,6 @@ from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, open_message_store
 from twin.stores.structure import StructureTwin
-from twin.units import as_text
 
 _SAMPLES = 64  # of the usage of a store per piece of demands
 _MIN_STEP, _MAX_STEP = 32, 512  # demands between samples; a sample costs as much as 500

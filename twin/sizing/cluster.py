@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 ContentType = Literal["json", "ndjson", "arrow"]
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from kernels import page_set, queue_file, smds
 from kernels.page_set import CONTROL, EXPAND_ABOVE, MAX_PAGES, PAGE_SPACE, SHORT, VERY_LONG
-from twin.conditions import Q_SPACE_NOT_AVAILABLE
-from twin.errors import UsageError
+from twin.base.conditions import Q_SPACE_NOT_AVAILABLE
+from twin.base.errors import UsageError
+from twin.base.units import CYLINDER, GIB, KIB, TRACK
 from twin.estate import SMDS_MAX_SIZE, QueueFile, Structure, format_size
 from twin.estate.model import DS_BLOCKS
 from twin.sizing.mix import Messages, Mix, count_of
-from twin.units import CYLINDER, GIB, KIB, TRACK
 
 # --- extents, and next fit --------------------------------------------------------------------------------------------
 # A 3390 has 15 tracks per cylinder [IBM: z/OS DFSMS, Direct access storage devices, table 1] and 12 control intervals

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import parse_size
 from twin.estate.attributes import MAX_DEPTH
 

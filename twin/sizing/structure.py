@@ -18,6 +18,8 @@ from itertools import pairwise
 
 from kernels import pools
 from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
+from twin.base.errors import UsageError
+from twin.base.units import KIB, MIB
 from twin.capacity import (
     allocate,
     alter_rules,
@@ -27,12 +29,10 @@ from twin.capacity import (
     structure_sizes,
     with_all_offloaded_above,
 )
-from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.estate.advice import ENTRIES_PER_QMGR, MAX_QMGRS, NEWEST_CFLEVEL, PUBLISHED, PublishedSizes, published_for
 from twin.estate.model import ADMINISTRATION, DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.sizing.mix import Mix, count_of
-from twin.units import KIB, MIB
 
 DOCUMENTED_BYTES = KIB * 3 // 4  # per offloaded message [IBM: Specifying offload options for shared messages]
 IN_STRUCTURE, OFFLOADED, DOCUMENTED = "in the structure", "offloaded", "by the document"

@@ -22,7 +22,7 @@ import pyarrow as pa
 from kernels import index, layout, meter_rows
 from kernels.ids import GETS, MESSAGES, UNITS, reindex
 from kernels.meter_rows import TOTAL_TIDE
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Route
 from twin.state.arrays import (
     Array,

@@ -18,13 +18,13 @@ from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.findings import CALM_AFTER_FULL, NEARLY_FULL_PCT
 from twin.alerts.texts import NOTHING
-from twin.conditions import CRITICAL, INFO, REVIEWED, WARNING, Condition, Pool, Resource
+from twin.base.conditions import CRITICAL, INFO, REVIEWED, WARNING, Condition, Pool, Resource
+from twin.base.units import as_microseconds, as_span
 from twin.forecast import remedies
 from twin.records import GETTERS, Filler
 from twin.stores import watches
 from twin.stores.kind import StoreKind
 from twin.stores.resources import DATA_SET, check_depth, depth_lead_s
-from twin.units import as_microseconds, as_span
 
 _DATASET_BITS = {bit: condition for condition, bit in DATA_SET.bits.items()}
 _GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get

@@ -21,6 +21,7 @@ from kernels.clock import MINUTE_TICKS, SECOND, TICK
 from kernels.layout import ALTER, CLEAR, MEASURE, REBUILD
 from kernels.pools import AUTO_ALTER_GROWTH_PCT
 from kernels.watch import ALTER_TICKS
+from twin.base.units import as_span, as_text
 from twin.capacity import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, StoreConfig, Structure, parse_attributes
 from twin.estate.rows import Attribute, Table
@@ -29,7 +30,6 @@ from twin.forecast.fill_model import ForecastView
 from twin.forecast.rule import LEFT_HOURS, Left
 from twin.records import GETTERS, DoneAction, is_full_now
 from twin.stores.kind import StoreKind, copied_params
-from twin.units import as_span, as_text
 
 # --- attributes of a structure ----------------------------------------------------------------------------------------
 

@@ -19,8 +19,9 @@ from typing_extensions import override
 from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.findings import HYSTERESIS_PCT
+from twin.base.conditions import AUGMENTED, INFO, SCM, Condition, Resource
+from twin.base.units import percent, readable_size
 from twin.capacity import allocate
-from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, structures_of
 from twin.events import Measured
@@ -28,7 +29,6 @@ from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, Stat
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
-from twin.units import percent, readable_size
 
 
 class _FacilityState(msgspec.Struct):

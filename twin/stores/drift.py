@@ -15,7 +15,7 @@ import msgspec
 from kernels.clock import SECOND
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import Condition, Resource
+from twin.base.conditions import Condition, Resource
 from twin.records import Action, Baseline, SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens

@@ -30,11 +30,11 @@ from kernels.meter_rows import (
     STORE_GETS,
 )
 from kernels.smds import PAGE_BYTES
+from twin.base.units import as_text
 from twin.records import QueueCoverage, SeenShare
 from twin.state.arrays import Array
 from twin.state.tables import Tables
 from twin.stores.drift import Compared
-from twin.units import as_text
 
 _LEAST_GAP = 10  # messages by which a measurement may differ from complete events: calls under way [assumed]
 _GAP_TICKS = 0.5  # of the flow: DISPLAY and events are not of the same moment [assumed]

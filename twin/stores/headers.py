@@ -10,7 +10,7 @@ from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far
 from kernels.layout import NEVER
 from twin.alerts.episodes import Episode, OpenIncident
 from twin.alerts.readers import Readers
-from twin.decoding import UNREADABLE
+from twin.base.decoding import UNREADABLE
 from twin.forecast.monitor import ForecastMemory
 from twin.state import tables
 from twin.state.tables import StateError

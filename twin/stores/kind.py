@@ -17,7 +17,8 @@ from kernels import clock, layout, messages, meter_rows, pools
 from twin.alerts.episodes import Alert, Episodes
 from twin.alerts.findings import CRITICAL_FROM_PCT, HYSTERESIS_PCT, Owned, ResourceView, Viewer
 from twin.alerts.readers import Readers
-from twin.conditions import ENTRIES, Pool, Resource
+from twin.base.conditions import ENTRIES, Pool, Resource
+from twin.base.units import as_text
 from twin.estate import Estate, MessageStoreConfig, StoreConfig
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
@@ -30,7 +31,6 @@ from twin.stores.drift import Compared, Drift, SizeMeasured
 from twin.stores.estimate import Estimate, Holding
 from twin.stores.reports import Values
 from twin.stores.resources import COUNTERS, SCALARS, KnownBy, QueueDepth, Spec, deepest, known_part, read_usage
-from twin.units import as_text
 
 
 def copied_params(config: StoreConfig) -> dict[str, Any]:

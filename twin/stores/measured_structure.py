@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from kernels import layout
 from twin.alerts.episodes import Alert
+from twin.base.conditions import ELEMENTS, ENTRIES, Resource
 from twin.capacity import Usage
-from twin.conditions import ELEMENTS, ENTRIES, Resource
 from twin.events import Measured
 from twin.forecast.levels import Levels
 from twin.records import Baseline, MessageStoreState, StateRecord, StructureState

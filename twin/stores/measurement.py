@@ -19,7 +19,8 @@ from kernels import clock, layout, meters, pools, smds
 from kernels.ids import HELD_FOR
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.texts import Facts
-from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
+from twin.base.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
+from twin.base.units import as_text
 from twin.events import Measured
 from twin.events.fields import has_levels, without_nulls
 from twin.forecast import rises
@@ -31,7 +32,6 @@ from twin.stores.drift import MAX_MESSAGES, SizeMeasured, drift_finding, excess,
 from twin.stores.estimate import MANY, Holding
 from twin.stores.kind import StoreKind
 from twin.stores.resources import DATA_SET, LEAST, STRUCTURE, data_sets_of, fields_to_take, read_usage, with_kept
-from twin.units import as_text
 
 # Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
 _GROUPS = (

@@ -23,7 +23,7 @@ from kernels.meter_rows import DATA_SETS, SCM
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.readers import Readers
 from twin.alerts.texts import runbook_of
-from twin.conditions import Condition
+from twin.base.conditions import Condition
 from twin.estate import Estate
 from twin.estate.planned import StoreHistory
 from twin.events import EventBlock, Measured

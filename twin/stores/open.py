@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, StoreConfig, as_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.errors import known_hint

@@ -19,7 +19,7 @@ from kernels.page_set import allocated_pages
 from twin.alerts import texts
 from twin.alerts.episodes import Alert
 from twin.alerts.texts import Facts
-from twin.conditions import PAGES, Condition, Pool, Resource
+from twin.base.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
 from twin.forecast.fill_model import put_units

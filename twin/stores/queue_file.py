@@ -32,8 +32,9 @@ from kernels.queue_file import (
 from twin.alerts import texts
 from twin.alerts.episodes import Alert
 from twin.alerts.texts import Facts
+from twin.base.conditions import BLOCKS, FILE, Pool, Resource
+from twin.base.units import MIB, readable_size
 from twin.capacity import display_queue_status
-from twin.conditions import BLOCKS, FILE, Pool, Resource
 from twin.estate import QueueFile, QueueManagerLog, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE, mqsc_name
 from twin.events import Measured
@@ -48,7 +49,6 @@ from twin.stores.reports import LogValues, QueueFileValues, Report, log_values, 
 from twin.stores.resources import QUEUE_FILE as RESOURCES
 from twin.stores.resources import KnownBy, StoreResource, all_of, any_of, conditions_of, demand_rates, read_usage
 from twin.stores.shared_store import SharedStore
-from twin.units import MIB, readable_size
 
 _MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
 _Part = Literal["blocks_persistent", "blocks_nonpersistent"]

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from twin.alerts.episodes import Alert
+from twin.base.units import as_text
 from twin.estate import Estate
 from twin.events import EventBlock, Reason
 from twin.events.decoded import describe_failure, take_rows
@@ -22,7 +23,6 @@ from twin.state.arrays import MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.message_store import MessageStore
 from twin.stores.open import SHARED_TWINS, open_message_store, reopened_messages
-from twin.units import as_text
 
 OF_THE_MACHINE = (MemoryError, OSError, StateError)  # no event is to blame for them
 _MIN_BACKUP_BYTES = 1 << 15  # of events, before a copy of a twin is made again

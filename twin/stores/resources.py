@@ -29,7 +29,8 @@ from twin.alerts.episodes import STEP, Alert, Episode, Episodes, Finding
 from twin.alerts.findings import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.readers import QueueFact, Readers, growth, growth_span
 from twin.alerts.texts import NOTHING, OURS, Facts, Runbook
-from twin.conditions import Condition, Pool, Resource
+from twin.base.conditions import Condition, Pool, Resource
+from twin.base.units import as_span, as_text, percent
 from twin.estate import ForecastSettings, StoreConfig
 from twin.estate.attributes import MAX_DEPTH
 from twin.events import Measured
@@ -37,7 +38,6 @@ from twin.events.fields import without_nulls
 from twin.records import DataSetState, DeepQueue, ExpandStatus, Filler, StateRecord, StructureState
 from twin.records.usage import RESOURCES, usage_pct
 from twin.state.arrays import Array
-from twin.units import as_span, as_text, percent
 
 
 class Spec(NamedTuple):

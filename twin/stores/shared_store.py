@@ -20,7 +20,8 @@ from kernels.clock import TICK
 from kernels.layout import NEVER
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.alerts.texts import Facts, runbook_of
-from twin.conditions import Condition, Resource
+from twin.base.conditions import Condition, Resource
+from twin.base.units import as_text
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.estate.attributes import settings_of
 from twin.records import Baseline, StateRecord
@@ -28,7 +29,6 @@ from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, drift_finding, judge
 from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
 from twin.stores.reports import Report, Values, sources_of
-from twin.units import as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock, Measured

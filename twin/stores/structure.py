@@ -14,8 +14,8 @@ from typing_extensions import override
 from kernels import clock, layout, meter_rows, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.findings import ResourceView
+from twin.base.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.capacity import Allocation, Usage, allocate, display_structure, display_structure_status, room_to_grow
-from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import SMDS_MAX_SIZE, Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured

@@ -22,8 +22,9 @@ from twin.alerts import readers, texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.findings import WATCHED_PCT, ResourceView
 from twin.alerts.texts import NOTHING, OURS, Facts, Runbook
+from twin.base.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Pool, Resource
+from twin.base.units import as_times, percent, readable_size
 from twin.capacity import assured_scm, bounds
-from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Pool, Resource
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.records import Action, Filler, ScmState
@@ -31,7 +32,6 @@ from twin.records.usage import usage_pct
 from twin.state.arrays import Array
 from twin.state.tables import Tables
 from twin.stores.resources import DATA_SET, EXPAND_STATUS, STRUCTURE, StoreResource, read_usage
-from twin.units import as_times, percent, readable_size
 
 _LACKS = {SCM: scm.NO_SCM, AUGMENTED: scm.NO_AUGMENTED}
 LAST_WATCHED_PCT = 95  # of a pool that is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]

@@ -20,14 +20,14 @@ from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.findings import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.alerts.texts import Facts
+from twin.base.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
+from twin.base.units import percent
 from twin.capacity import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
-from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import UniformCluster
 from twin.events import Measured
 from twin.records import Action, Baseline, HostState, StateRecord, UniformClusterState, sentences_of
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import SharedStore
-from twin.units import percent
 
 WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
 _WINDOW_S = WINDOW_TICKS * TICK // SECOND

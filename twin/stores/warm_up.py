@@ -24,7 +24,7 @@ import pyarrow as pa
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, messages, meters, pools, queue_file, storage, watch
 from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
 from kernels.meter_rows import STOCK_SHIFT
-from twin.conditions import SCM, Condition, Pool, Resource
+from twin.base.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays

@@ -29,13 +29,13 @@ from twin.alerts.episodes import CALM_FOR, STEP, Alert, Episodes, Finding
 from twin.alerts.findings import CALM_AFTER_FULL
 from twin.alerts.readers import LONGER_ABSENCE, QueueFact
 from twin.alerts.texts import Facts, Runbook
-from twin.conditions import UNITS, Condition, Pool, Resource
+from twin.base.conditions import UNITS, Condition, Pool, Resource
+from twin.base.units import as_count, as_local, as_span, as_text
 from twin.estate import Estate, StoreConfig
 from twin.forecast.fill_model import ForecastView
 from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.state.tables import Tables
-from twin.units import as_count, as_local, as_span, as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock

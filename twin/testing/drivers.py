@@ -24,7 +24,8 @@ from typing import Any, Self
 import msgspec
 
 from twin.alerts.episodes import Alert
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import EventTime, event_us
 from twin.estate import Estate, Route, as_estate
 from twin.estate.errors import known_hint, listed
 from twin.events import Decoder, EventError
@@ -33,7 +34,6 @@ from twin.playback.replays import Player
 from twin.records import StateRecord, StatesByKind
 from twin.stores.open import Twin, open_store
 from twin.stores.warm_up import warm
-from twin.units import EventTime, event_us
 
 __all__ = ["ABORT", "EOF", "PAUSE", "Driver", "Item", "Signal"]
 

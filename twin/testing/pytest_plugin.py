@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 if TYPE_CHECKING:
     from twin.alerts.episodes import Alert
@@ -182,7 +182,7 @@ def _replay(recording: Path, estate: Path, demands: bool) -> Replayed:
 
 def _summary(recording: Path, alerts: Sequence[Alert]) -> str:
     """Return the alerts of a recording, one per line: the report of a test that fails shows it."""
-    from twin.units import as_text
+    from twin.base.units import as_text
 
     lines = [
         f"{as_text(alert.time)} {alert.change} {alert.severity} {alert.store} {alert.resource} {alert.condition}: "

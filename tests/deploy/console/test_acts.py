@@ -22,10 +22,10 @@ from deploy.console.server import Listen
 from tests.support.asked_acts import ACTIONS, ID, MemoryLog, actions
 from tests.support.console_feed import TOPICS, FixedAnswers
 from tests.support.filling import STORE, Filling
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_text
 from twin.planning.whatif import Moment
 from twin.records import Handed, Resulted
-from twin.units import as_text
 
 PROXY = "10.1.2.3"
 TOKEN = "a-token-of-enough-characters"

@@ -25,7 +25,7 @@ from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen, _ConnectionErrors, read_token
 from streams.kafka.topics import TopicRecord
 from tests.support.console_feed import TOPICS, FixedAnswers, page_set, state_record
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 TOKEN = "a-token-of-enough-characters"
 HOSTS = ["127.0.0.1", "localhost"]

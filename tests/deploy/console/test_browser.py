@@ -46,9 +46,9 @@ from tests.support.console_feed import (
 )
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, running_provider
 from tests.support.processes import free_port
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import zone_of
 from twin.records import Note, new_note
-from twin.units import zone_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
 

@@ -26,7 +26,7 @@ from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from tests.support.console_feed import TOPICS, FixedAnswers, page_set, state_record
 from tests.support.processes import free_port
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 HOSTS = ["127.0.0.1", "mq.example"]
 ROLES = Roles(viewers=("staff",), operators=("mq-ops",), approvers=("mq-leads",))

@@ -23,8 +23,8 @@ from tests.support.console_feed import (
     state_record,
 )
 from tests.support.twin_driver import ScmDriver
+from twin.base.units import as_seconds, as_text, zone_of
 from twin.records import Note, PageSetState, StructureState, new_note, resources_of
-from twin.units import as_seconds, as_text, zone_of
 
 FILLING = {
     "time": "2026-11-20T12:00:00Z",

@@ -19,7 +19,7 @@ from deploy.console.server import ConsoleServer, Listen
 from tests.deploy.console.test_browser import ODD, TWO_FRAMES, opened
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.planning.whatif import Traffic, at_moment, what_if
 from twin.playback.timeline import Timeline
 

@@ -36,7 +36,7 @@ from tests.support.console_feed import (
     two_hundred_stores,
 )
 from tests.support.traffic import write_estate
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 FULL = "QSG1/APP000"  # of `two_hundred_stores`
 

@@ -43,7 +43,7 @@ from tests.tools.bench import (
 from tests.tools.bench.calibration import calibrate
 from tests.tools.bench.report import Report
 from tests.tools.bench.rig import Say, open_rig
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 _WITH_SPARK: dict[str, Any] = {
     "throughput": throughput,

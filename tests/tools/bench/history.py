@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from tests.tools.bench.calibration import QUIET, share_of_best
 from tests.tools.bench.report import Report
 from tests.tools.bench.wording import markdown, ms, rate
-from twin.errors import UsageError
-from twin.outputs import write_output
+from twin.base.errors import UsageError
+from twin.base.outputs import write_output
 from twin.playback.pictures import INK, SHADES, STYLE, save
 
 LINES, PICTURE = "performance-history.jsonl", "images/performance-history.svg"

@@ -23,7 +23,7 @@ from tests.tools.bench import site
 from tests.tools.bench.rig import Rig, Say
 from tests.tools.bench.timeline import Timeline, read_timeline
 from tests.tools.bench.traffic import START_US, Traffic
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
 from twin.events.convert import arrow_value, json_lines

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.tools.bench.rig import Say
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 LEVELS = (10_000, 10_000_000)
 _SOURCE = Path(__file__).with_name("plain_loop.c")

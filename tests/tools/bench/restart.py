@@ -23,7 +23,7 @@ from streams.kafka.topics import Topics
 from tests.tools.bench import site
 from tests.tools.bench.rig import Rig, Say
 from tests.tools.bench.traffic import Traffic
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.events import ARROW
 
 HELD = 10_000_000

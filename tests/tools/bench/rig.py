@@ -29,7 +29,7 @@ from streams.query.progress import BatchLog
 from streams.query.rows import BLOCK_DDL
 from streams.query.session import open_session
 from tests.tools.bench import site
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate
 from twin.recordings.files import RecordingWriter
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.tools.bench.machine import cores
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from tests.tools.fire.life import Facts, run_life
 from tests.tools.fire.plan import Plan, is_long, make_plan, needs
 from tests.tools.fire.run import Outcome, run_plan
 from tests.tools.fire.shorten import shorten
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 240.0

@@ -27,7 +27,7 @@ from tests.tools.fire.run import Outcome, Run
 from tests.tools.fire.samples import Sampler, Samples
 from tests.tools.fire.traffic import write_estate
 from tests.tools.fire.world import Bounds, World, read_from
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import Estate, load_estate
 
 FAULT_SECONDS = 240.0

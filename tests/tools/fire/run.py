@@ -23,7 +23,7 @@ from tests.tools.fire.oracle import Outputs, Segment
 from tests.tools.fire.plan import JAVA_INSTANTS, Action, Plan
 from tests.tools.fire.traffic import EVENTS_A_STORE, Traffic, write_estate
 from tests.tools.fire.world import Bounds, World
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import load_estate
 
 INSTANT_SECONDS = 45.0  # until a batch comes to an instant; a batch takes a second or two

@@ -14,7 +14,7 @@ from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
 from tests.tools.bench import site
 from tests.tools.bench.traffic import STEP_US, Traffic
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.events.convert import json_lines
 
 HELD = 100_000  # messages that the four stores of a load hold

@@ -33,7 +33,7 @@ from tests.tools.fire.job import JobProcess
 from tests.tools.fire.oracle import Outputs
 from tests.tools.fire.plan import Flaw, Plan, Whom
 from tests.tools.fire.traffic import CONTENT_TYPES, Record
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 LIVENESS_SECONDS = 180.0  # after the last fault, until nothing is left to read; on a busy machine
 FLUSH_SECONDS = 120.0

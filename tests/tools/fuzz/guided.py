@@ -30,7 +30,8 @@ with ATHERIS.instrument_imports(include=["twin", "streams"]) if ATHERIS else nul
     from tests.tools.fuzz.rounds import NOON, limited
     from tests.twin.estate.test_estate_cfrm import POLICY
     from tests.twin.events.samples import PUT, assert_same, exactly
-    from twin.errors import CutRecordingWarning, UsageError
+    from twin.base.errors import CutRecordingWarning, UsageError
+    from twin.base.units import parse_size
     from twin.estate import EstateError, load_estate
     from twin.estate.planned import read_history
     from twin.events import Decoder
@@ -42,7 +43,6 @@ with ATHERIS.instrument_imports(include=["twin", "streams"]) if ATHERIS else nul
     from twin.feeds.spans import UnreadableSpansError, read_spans
     from twin.recordings.files import LinesChunk, open_recording
     from twin.records import read_alert_record, read_state_record
-    from twin.units import parse_size
 
 GET = {"time": PUT["time"], "qmgr": "QM02", "op": "GET", "queue": "ORDERS", "msgid": "a"}
 CORPUS = Path(__file__).with_name("corpus")

@@ -28,7 +28,7 @@ from streams.kafka.topics import RecordGuard, TopicRecord, Topics
 from tests.support.alert_entries import alert
 from tests.support.surfaces import filling
 from tests.tools.fuzz.damage import damaged
-from twin.conditions import CLEARED, UPDATED
+from twin.base.conditions import CLEARED, UPDATED
 from twin.records import AlertRecord, Incidents, read_alert_record
 
 TOPICS = Topics()

@@ -24,7 +24,7 @@ from tests.tools.score.recordings import recordings_folder
 from tests.tools.score.scenarios import STORIES
 from tests.tools.score.targets import targets
 from tests.tools.score.work import LOAD_SETS, CaseScore, Loads, cores, score_all, score_case, score_load, show_progress
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 
 ROOT = Path(__file__).resolve().parents[3]
 

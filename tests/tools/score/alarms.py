@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, INFO, Condition
+from twin.base.conditions import CLEARED, INFO, Condition
 from twin.playback.pages import Alarm, merge
 
 COUNTED = (Condition.FULL_FORECAST, Condition.FULL)  # conditions whose alerts are alarms

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kernels.layout import PUT
 from tests.tools.score.case_estate import LARGEST, SMALLEST, Drawing, draw_estate
 from tests.tools.score.scenarios import HELD_OUT, STEADY, STORIES, WANTS
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.simulation.scenario import HOUR, Range, Scenario, StoreScenario, parameters, play
 

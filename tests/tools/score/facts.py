@@ -32,14 +32,14 @@ from tests.tools.score.series import PlayedRecording, play
 from tests.tools.score.table import PAGE_ROWS, bounds_text, markdown, number, percent, percent_end, span
 from tests.tools.score.truth import Filling, fillings
 from tests.tools.score.work import cores, scenarios, score_all, show_progress
-from twin.conditions import OPENED
-from twin.errors import MqtwinError
+from twin.base.conditions import OPENED
+from twin.base.errors import MqtwinError
+from twin.base.units import as_count
 from twin.estate import load_estate
 from twin.playback.pages import EARLY, HYSTERESIS, Alarm, from_incidents, lead_of, static
 from twin.playback.pictures import GREY, INK, PLUM, save
 from twin.records import read_alert_record
 from twin.reporting.tuning import RESAMPLES, Figure, Resamples
-from twin.units import as_count
 
 SEEDS, CALM_SEEDS = 12, 7  # of each story, of each of WITHOUT_EVENT
 LINE_PCT = 80.0

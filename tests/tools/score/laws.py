@@ -25,7 +25,7 @@ from tests.tools.score.cases import Split, draw_in, fit_size
 from tests.tools.score.loads import SERIES, Reader, RealLoad
 from tests.tools.score.recordings import Recorded, hash_of, read_note, write_case
 from tests.tools.score.scenarios import Wants
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import PageSet, Structure
 from twin.simulation.scenario import HOUR, START
 from twin.simulation.site import ALL_KINDS, Kinds

@@ -23,7 +23,7 @@ from tests.tools.score import case_estate
 from tests.tools.score.case_estate import draw_estate
 from tests.tools.score.cases import EVENTS, Split, draw_in, fit_size
 from tests.tools.score.recordings import Recorded, hash_of, read_note, write_case
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Structure
 from twin.simulation.arrivals import Curve, Flow, constant, steps
 from twin.simulation.scenario import HOUR, START, StoreScenario

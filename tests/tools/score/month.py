@@ -41,13 +41,13 @@ from tests.tools.score.people import ROOT, by_method, calls_of, counted, write_b
 from tests.tools.score.recordings import Recorded, hash_of, read_note, recordings_folder, write_case
 from tests.tools.score.table import MONTH_ROWS, markdown
 from tests.tools.score.work import LINE, cores, score_all, scored_case, show_progress
-from twin.errors import MqtwinError, UsageError
+from twin.base.errors import MqtwinError, UsageError
+from twin.base.units import as_count
 from twin.estate import PageSet, Structure
 from twin.playback.pages import TWIN
 from twin.simulation.scenario import HOUR, START
 from twin.simulation.site import ALL_KINDS
 from twin.state.arrays import Array
-from twin.units import as_count
 
 MONTH = "month"  # class of the cases
 STORES = 12  # that are counted

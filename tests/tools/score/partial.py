@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import twin
 from tests.support.partial_feeds import EVENTS, Feed, write_known, write_until
 from tests.twin.test_partial_feeds import AHEAD_S, FEEDS, SITES
-from twin.conditions import INFO, Condition
+from twin.base.conditions import INFO, Condition
 from twin.simulation import Measuring
 
 _SECOND = 10**6

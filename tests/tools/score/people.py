@@ -27,12 +27,12 @@ from tests.tools.score.score import PAGING_METHODS
 from tests.tools.score.table import PAGE_ROWS, markdown, page_rows, page_table, percent
 from tests.tools.score.work import LOAD_SETS, OfCase, classes, cores, score_all, scored_case, show_progress
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, OPENED, Condition
-from twin.errors import MqtwinError
+from twin.base.conditions import CLEARED, OPENED, Condition
+from twin.base.errors import MqtwinError
+from twin.base.units import as_count
 from twin.playback.pages import CALM_FOR, TWIN
 from twin.records import Change, Incidents, read_alert_record
 from twin.reporting.tuning import RESAMPLES
-from twin.units import as_count
 
 ROOT = Path(__file__).resolve().parents[3]
 WHOLE = 330  # cases of the test set in a whole run

@@ -24,14 +24,14 @@ import numpy as np
 
 from tests.tools.score.people import ROOT, write_between
 from twin.alerts.episodes import Alert
-from twin.conditions import INFO, OPENED, Condition
+from twin.base.conditions import INFO, OPENED, Condition
+from twin.base.units import as_text
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.playback.replays import Player, play
 from twin.playback.samples import Alerts
 from twin.records import USEFUL, USELESS, opened_of
 from twin.simulation.scenario import START
-from twin.units import as_text
 
 BEGIN, END = "<!-- planned: begin -->", "<!-- planned: end -->"
 PAGE = ROOT / "docs" / "planned-work.md"

@@ -23,7 +23,7 @@ from tests.tools.score.case_estate import Drawing, draw_estate
 from tests.tools.score.cases import Split, draw_in, fit_size
 from tests.tools.score.loads import Reader, RealLoad
 from tests.tools.score.recordings import Recorded, hash_of, read_note, write_case
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import PageSet, Structure
 from twin.recordings.files import RecordingWriter, open_recording
 from twin.simulation import Measuring

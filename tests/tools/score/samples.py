@@ -12,9 +12,9 @@ from tests.support.by_hand import STORE, time_at
 from tests.tools.score.series import Predictions, QueueSeries
 from tests.tools.score.truth import Filling
 from twin.alerts.episodes import Alert
-from twin.conditions import ChangeName
+from twin.base.conditions import ChangeName
+from twin.base.units import as_text
 from twin.records import ROOT, Filler, IncidentRole
-from twin.units import as_text
 
 
 def series(*usage: Any, holdings: np.ndarray | None = None, **fields: Any) -> QueueSeries:

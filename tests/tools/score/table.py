@@ -12,8 +12,8 @@ from rich.table import Table
 from tests.tools.score.judge import AHEAD
 from tests.tools.score.measures import Measures, PageCounts
 from tests.tools.score.score import TWIN
+from twin.base.units import as_span
 from twin.reporting.tuning import Bounds
-from twin.units import as_span
 
 NOTHING = "-"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.by_hand import STORE, alarm
 from tests.tools.score.alarms import from_alerts
 from tests.tools.score.samples import alert
-from twin.conditions import CLEARED, OPENED, UPDATED
+from twin.base.conditions import CLEARED, OPENED, UPDATED
 from twin.records import Filler
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.profile import IS_LARGE
 from tests.tools.score.cases import draw_case, draw_in, scenario_of
 from tests.tools.score.scenarios import HELD_OUT, STEADY, STORIES
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.simulation import simulate
 from twin.simulation.site import ALL_KINDS

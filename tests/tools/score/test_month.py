@@ -14,7 +14,7 @@ from tests.tools.score.month import DAY, DAYS, CountedMonth, draw_month, month_o
 from tests.tools.score.recordings import Recorded
 from tests.tools.score.samples import filling, series
 from tests.tools.score.score import METHODS
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 CASE = Recorded(
     number=0, split="test", scenario="month", class_="month", store=STORE, filler="A", story="", stem="month-0000"

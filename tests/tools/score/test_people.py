@@ -21,8 +21,8 @@ from tests.tools.score.people import (
 from tests.tools.score.recordings import Recorded
 from tests.tools.score.samples import alert
 from tests.tools.score.score import METHODS
-from twin.conditions import CLEARED, OPENED, UPDATED
-from twin.errors import MqtwinError
+from twin.base.conditions import CLEARED, OPENED, UPDATED
+from twin.base.errors import MqtwinError
 
 HELD_OUT, TUNED = "beating-teeth", "burst"
 CASE = Recorded(

@@ -15,7 +15,7 @@ from tests.tools.score.scenarios.nights import NightlyBatch
 from tests.tools.score.scenarios.turning import Sawtooth
 from tests.tools.score.scenarios.undone import TwoStores
 from tests.twin.simulation.recorded import Recorded
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
 from twin.simulation import SCENARIOS, START, Outcome, parameters, simulate

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.twin.estate.test_planned import estate_of, us
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate.calendars import Calendar, read_calendar
 from twin.estate.planned import Plan, planned_text, read_plan
 

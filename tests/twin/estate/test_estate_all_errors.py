@@ -9,8 +9,8 @@ import pytest
 
 from deploy.cli import main
 from tests.twin.estate.conftest import GROUP, Load
+from twin.base.units import KIB
 from twin.estate import Estate, EstateError, Structure
-from twin.units import KIB
 
 MQSC = '[[import]]\nmqsc = "qsg1.mqsc"\nqueue_sharing_group = "QSG1"\n'
 POLICY = '[[import]]\ncfrm = "cfrm.txt"\n'

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from kernels.scm import PRESTAGE_ABOVE
 from tests.support.runbooks import pool_actions
 from tests.twin.estate.test_estate_advice import TOML, warnings
+from twin.base.conditions import ELEMENTS, ENTRIES
+from twin.base.units import GIB, KIB
 from twin.capacity import with_all_offloaded_above
-from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import Estate, Structure, load_estate
 from twin.estate.model import PRESTAGES_ABOVE_PCT
 from twin.records import sentences_of
 from twin.sizing import plan_threshold
-from twin.units import GIB, KIB
 
 Load = Callable[..., Estate]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.twin.estate.conftest import Load
+from twin.base.units import GIB, MIB
 from twin.estate import CouplingFacility, EstateError, Structure
-from twin.units import GIB, MIB
 
 GROUP = """
 schema = 1

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twin.base.units import zone_of
 from twin.estate import EstateError, load_estate
 from twin.estate.planned import Cancelled, Plan, Window, read_plan
 from twin.estate.routes import read_saved_estate, save_estate
 from twin.events import Decoder
-from twin.units import zone_of
 
 BERLIN = zone_of("Europe/Berlin")
 HOUR_US = 3_600_000_000

@@ -10,7 +10,7 @@ import pytest
 from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import DISPLAYS, POLICY, SYSPRINT, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Page
 from twin.feeds.estate_import import differences, estate_text, look_at, unverified

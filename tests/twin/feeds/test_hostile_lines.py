@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.twin.feeds.read import read
-from twin.errors import MqtwinError
+from twin.base.errors import MqtwinError
 from twin.estate import load_estate
 from twin.estate.cfrm import Policies
 from twin.estate.mqsc_text import parameters, statements

@@ -7,7 +7,7 @@ import pytest
 from tests.twin.feeds.conftest import ESTATE
 from tests.twin.feeds.samples import SMF, STATISTICS, SYSPRINT, activity, get, json_text, operation, put
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions
 from twin.feeds.importing import import_files

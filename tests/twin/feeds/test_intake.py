@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, Complaint, FeedOptions, Intake, PassedOver, make_feed
 from twin.feeds.facts import EstateFacts

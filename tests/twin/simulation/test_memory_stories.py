@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.twin.simulation.recorded import Recorded
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate

@@ -11,7 +11,7 @@ import pytest
 
 from kernels.layout import PUT
 from tests.support.estates import small_estate
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, Structure, load_estate
 from twin.events import from_table
 from twin.playback.replays import replay

@@ -10,7 +10,7 @@ import pytest
 
 from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_UOW
 from kernels.layout import BACKOUT, COMMIT, GET, HEARTBEAT, PUT
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import from_table
 from twin.simulation import RealSystem

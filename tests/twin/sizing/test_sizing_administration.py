@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import KIB, MIB
 from twin.estate.advice import MAX_QMGRS, PUBLISHED, published_for
 from twin.sizing import plan_administration
-from twin.units import KIB, MIB
 
 # CFLEVEL, queue managers, KB: of the documents, those of the chart read off to half a megabyte.
 DOCUMENTED = [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.sizing import ClusterLoad, Costs, batch_seconds, plan_cluster
 from twin.sizing.cluster import COSTS, MAX_SHARE, batch_parts
 

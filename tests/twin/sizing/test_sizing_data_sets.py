@@ -12,7 +12,7 @@ from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
 from tests.support.store_driver import GIB, KIB, MIB
 from tests.support.twin_driver import TwinDriver
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate.model import FIXED_AUGMENTED
 from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure
 from twin.sizing.structure import scm_bytes

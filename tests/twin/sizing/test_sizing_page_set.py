@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels import page_set as kernel
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate.model import packs
 from twin.sizing import at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
 from twin.sizing.data_sets import (

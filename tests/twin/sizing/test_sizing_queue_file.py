@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.support.twin_driver import QueueFileDriver
-from twin.errors import UsageError
+from twin.base.errors import UsageError
+from twin.base.units import KIB, MIB
 from twin.estate import QueueFile
 from twin.sizing import parse_mix, plan_queue_file
-from twin.units import KIB, MIB
 
 QUEUE = QueueFile(name="QMD1/INVOICES", queue_manager="QMD1", queue="INVOICES")
 MILLION = 1_000_000

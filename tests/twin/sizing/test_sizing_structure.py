@@ -13,8 +13,8 @@ from tests.naive import pools as naive
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import GIB, KIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver, demands
+from twin.base.errors import UsageError
 from twin.capacity import allocate, pool_sizes
-from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_structure, plan_threshold
 from twin.sizing.structure import (
     BY_RULES,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.estate import Estate, PageSet, Structure
 from twin.estate.planned import Plan
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant

@@ -14,8 +14,8 @@ import numpy as np
 from typing_extensions import override
 
 from kernels.layout import GET, PUT
+from twin.base.errors import UsageError
 from twin.capacity import achieved, host_of, laws_of
-from twin.errors import UsageError
 from twin.estate import Estate, PageSet, QueueFile, Structure, UniformCluster
 from twin.estate.model import facility_of, others_of
 from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, constant
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter
 from twin.simulation.site import Site

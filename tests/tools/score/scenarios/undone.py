@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from kernels.layout import BACKOUT, COMMIT
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, LongUnit, between, constant
 from twin.simulation.scenario import HOUR, StoreScenario, parameter
 from twin.simulation.site import Site, stores_of

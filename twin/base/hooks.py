@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from twin.errors import UsageError
+from twin.base.errors import UsageError
 
 FEEDS, SINKS, SCENARIOS = "mqtwin.feeds", "mqtwin.sinks", "mqtwin.scenarios"  # groups of entry points
 GROUPS = (FEEDS, SINKS, SCENARIOS)

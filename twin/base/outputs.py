@@ -20,8 +20,8 @@ from typing import Self
 
 import msgspec
 
-from twin.decoding import UNREADABLE
-from twin.errors import UsageError
+from twin.base.decoding import UNREADABLE
+from twin.base.errors import UsageError
 
 _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # links there name what is open, not a file
 _MAX_LINKS = 40

@@ -1,4 +1,4 @@
-"""The errors that decoding foreign JSON or MessagePack may raise, apart from `twin.errors`, which loads no library."""
+"""Errors that decoding foreign JSON or MessagePack may raise, apart from `twin.base.errors`: it loads no library."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Errors, units, conditions, listings, files that are written, hooks: for every room of the twin."""
