@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twin import __version__ as __version__
 
 # By its place: a `twin` of another distribution may be found first.
-_INSTALLED = Path(__file__).resolve().parents[1] / "twin" / "installed.py"
+_INSTALLED = Path(__file__).resolve().parents[1] / "twin" / "base" / "installed.py"
 
 
 def __getattr__(name: str) -> Any:
