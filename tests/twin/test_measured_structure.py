@@ -16,6 +16,7 @@ from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StructureState
+from twin.stores.message_store import MessageStore
 from twin.stores.open import open_store
 
 START_US = 1_795_176_000_000_000
@@ -223,3 +224,17 @@ def test_below_its_threshold_and_without_a_rise_nobody_is_paged(estate: Estate, 
     for minute, share in enumerate(sorted(shares, reverse=True)):
         fed.measure(minute, ents_used=10, ents_max=50_000, elems_used=int(share * 99_000), elems_max=99_000)
     assert fed.alerts == []
+
+
+def test_hours_are_kept_while_an_alter_leaves_the_totals_to_the_next_measurement(admin: Fed) -> None:
+    for hour in range(50):
+        admin.measure(60 * hour, ents_used=400, elems_used=900, ents_max=1_000, elems_max=2_000)
+    twin = admin.player.twins[ADMIN]
+    assert isinstance(twin, MessageStore)
+    weeks = twin.monitor.memory.weeks
+    hours = weeks.lows, weeks.highs
+    admin.send(60 * 49 + 1, "ALTER", attributes={"size": 64 << 20})
+    assert (weeks.lows, weeks.highs) == hours
+    admin.measure(60 * 49 + 2, ents_used=400, elems_used=900, ents_max=2_000, elems_max=4_000)
+    assert (weeks.lows, weeks.highs) == hours
+    assert weeks.high < 1.0

@@ -16,6 +16,7 @@ from tests.twin.test_alerts_forecast import MINUTE_US, Story
 from twin.alerts.episodes import Alert
 from twin.base.conditions import CLEARED, OPENED, WATCH
 from twin.base.units import as_microseconds, as_text
+from twin.estate import Smds
 from twin.forecast.weeks import HOURS, Weeks, next_friday, next_monday
 from twin.records import LongForecast
 
@@ -174,6 +175,48 @@ def test_a_store_that_is_altered_has_its_hours_in_shares_of_the_new_size() -> No
     store.send("HEARTBEAT", None, store=STORE, time=store.time + HOUR_US)
     assert store.long.leak_pct_per_day == pytest.approx(2, rel=0.1)
     assert store.long.lasts_probability > 0.95
+
+
+def test_a_data_set_measured_at_night_leaves_the_hours_of_the_entries() -> None:
+    """At night the store is empty, its data set holds its map alone; the days were full of entries."""
+    sets = {qmgr: Smds(size=16 * 1024**4) for qmgr in ("QM01", "QM02")}
+    store = Weekly(smds=sets).follow(lambda hour: rhythm(hour) - 0.02, range(6 * 24 - 12))
+    assert store.held == 0
+    highs = store.twin.monitor.memory.weeks.highs
+    measured = {"smds": {"QM01": {"blocks_total": 4_000}}}
+    store.send("MEASURE", None, store=STORE, time=FRIDAY_NOON + (6 * 24 - 12) * HOUR_US, measured=measured)
+    assert store.twin.monitor.memory.weeks.highs[: len(highs)] == highs
+    assert store.long.lasts_probability > 0.95
+
+
+def test_automatic_alter_leaves_hours_in_shares_of_the_new_size() -> None:
+    size = ENTRIES * ENTRY_AND_6_ELEMENTS
+    store = Weekly(size=2 * size, init_size=size, allow_auto_alter=True, full_threshold=60)
+    store.follow(rhythm, range(2 * 24))
+    highs = np.frombuffer(store.twin.monitor.memory.weeks.highs, "<i2")
+    store.set_to(0.7, FRIDAY_NOON + 2 * 24 * HOUR_US)
+    state = store.send("HEARTBEAT", None, time=FRIDAY_NOON + 2 * 24 * HOUR_US + 5 * MINUTE_US)
+    assert state["auto_alters"] > 0 and state["ents_max"] > 1.1 * ENTRIES
+    after = np.frombuffer(store.twin.monitor.memory.weeks.highs, "<i2")[: highs.size]
+    assert after == pytest.approx(highs * (ENTRIES / state["ents_max"]), abs=3)
+
+
+def test_a_level_that_is_taken_with_another_size_counts_in_shares_of_that() -> None:
+    """Of a store of whose events some are missing each measurement is metered at once."""
+    size = ENTRIES * ENTRY_AND_6_ELEMENTS
+    store = Weekly(size=2 * size, init_size=size)
+    held = 0
+    for _ in range(40):
+        store.put(800, count=30)
+        store.wait(60)
+        held += 60
+        store.measure(ents_used=held, elems_used=6 * held, messages=held, ents_max=6_000, elems_max=36_000)
+    store.wait(3600)
+    weeks = store.twin.monitor.memory.weeks
+    store.wait(60)
+    store.measure(ents_used=held, elems_used=6 * held, messages=held, ents_max=12_000, elems_max=72_000)
+    assert store.twin.monitor.memory.estimated_at is not None
+    assert (weeks.low, weeks.high) == pytest.approx((held / 12_000, held / 12_000), rel=0.01)
 
 
 def test_planned_work_counts_and_then_the_store_does_not_last() -> None:

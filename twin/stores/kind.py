@@ -157,6 +157,23 @@ class StoreKind(ABC):
         used, maxima = usage["used"].tolist(), usage["maximum"].tolist()
         return {resource: usage_pct(used[row], maxima[row]) for resource, row in self.usage_rows().items()}
 
+    def sizes(self) -> dict[int, int]:
+        """Return how much each resource that fills holds at most, by row of USAGE; 0: it is not known."""
+        maxima = read_usage(self.tables.store)["maximum"].tolist()
+        return {row: maxima[row] for row in self.usage_rows().values()}
+
+    def note_sizes(self, before: Mapping[int, int]) -> None:
+        """Count the hours known in shares of the present sizes. before: those of the hours, as of `sizes`.
+
+        It is the size of what was fullest in its last rise: the store may be empty now.
+        """
+        after = self.sizes()
+        if after == before:
+            return
+        tides = self.tables.store.tides
+        fullest = max(before, key=lambda row: max(float(tides[row]["share"]), float(tides[row]["top"])))
+        self.monitor.resize(self.tables.store.params[0], before[fullest], after[fullest])
+
     def beyond_pct(self, resource: Resource) -> float:
         """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
         share = self.drift.share_of(resource, self.clock)

@@ -76,6 +76,10 @@ class MeasuredStructureTwin(StructureTwin):
         return totals  # z/OS alters its ratio
 
     @override
+    def sizes(self) -> dict[int, int]:
+        return {row: 0 if size == _UNKNOWN else size for row, size in super().sizes().items()}
+
+    @override
     def in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
         """Return what was measured of pools of which the total is known."""
         of_pool = {ENTRIES: "ents", ELEMENTS: "elems"}

@@ -71,8 +71,9 @@ def _note_readers(store: StoreKind, measured: Measured, time: int) -> list[Alert
 def _take_levels(store: StoreKind, measured: Measured) -> list[Alert]:
     is_test = store.is_counted and store.drift.baseline is not None
     store.found_sizes = store.compare_sizes(measured)
-    sizes_before = read_usage(store.tables.store)["maximum"].copy()
+    sizes_before, sizes = read_usage(store.tables.store)["maximum"].copy(), store.sizes()
     store.take_sizes(measured)
+    store.note_sizes(sizes)
     rises.rescale(store.tables.store, sizes_before, read_usage(store.tables.store)["maximum"])
     seen, measured = measured, store.with_usage(measured)
     before = store.compare(measured)

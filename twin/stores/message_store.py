@@ -19,7 +19,7 @@ import numpy as np
 from typing_extensions import override
 
 from kernels import clock, event_loop, layout, messages, meter_rows, meters, scm, watch
-from kernels.meter_rows import DATA_SETS, SCM
+from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.readers import Readers
 from twin.alerts.texts import runbook_of
@@ -40,7 +40,7 @@ from twin.stores.estimate import Estimate
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.reports import Report, Reporter
-from twin.stores.resources import depth_lead_s, has_counted, read_usage
+from twin.stores.resources import depth_lead_s, has_counted
 from twin.stores.watches import due_ticks, run_scans, scan_interval_us
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
@@ -346,13 +346,13 @@ class MessageStore(StoreKind):
         if op == PLAN:
             self.monitor.plans.note(content, self.clock)
             return []
-        fullest, size = self._fullest()
         if op == layout.MEASURE:
             alerts = measurement.take(self, without_nulls(content), int(event["time"]))
         else:
+            sizes = self.sizes()
             alerts = self._change(op, content)
+            self.note_sizes(sizes)
         store = self.tables.store
-        self.monitor.resize(store.params[0], size, int(read_usage(store)[fullest]["maximum"]))
         self._describe_ticks()
         self._reporter.retarget(self.config, int(store.scalars[0]["tick"]))
         for row in range(len(self._names.qmgrs)):
@@ -360,12 +360,6 @@ class MessageStore(StoreKind):
         if store.scm[0]["enrolled"]:
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
-
-    def _fullest(self) -> tuple[int, int]:
-        """Return the row of USAGE that is fullest, storage class memory apart, and what it holds at most."""
-        used, maxima = (read_usage(self.tables.store)[name].tolist() for name in ("used", "maximum"))
-        row = max(set(self.usage_rows().values()) - {SCM}, key=lambda row: used[row] / max(1, maxima[row]))
-        return row, maxima[row]
 
     @override
     def take_in(self, measured: Measured) -> None:

@@ -277,8 +277,9 @@ class StructureTwin(MessageStore):
             return self._refuse_alters(now, count)
         altered = changes.next_allocation(self.config, self.allocation, usage)
         self.auto_alters += altered != self.allocation
-        self.allocation = altered
+        sizes, self.allocation = self.sizes(), altered
         self.set_params()
+        self.note_sizes(sizes)
         for row in range(len(self.qmgrs)):
             watch.look(self.tables.store, row)
         return []
