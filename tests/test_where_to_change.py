@@ -50,7 +50,7 @@ CHANGES = {
     "an alert condition": Change(
         {
             "twin/base/conditions.py": Edit(
-                '    QUEUE_SLOW = "queue-slow", Rule(DATA, 17, TICK, INFO, OWN_RULES, (Pool.QUEUE,))\n',
+                '    QUEUE_SLOW = "queue-slow", Rule(DATA, 99, TICK, INFO, OWN_RULES, (Pool.QUEUE,))\n',
                 '    FULL = "full", Rule(',
             ),
             "twin/stores/watches.py": Edit(
