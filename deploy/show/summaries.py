@@ -36,7 +36,6 @@ from twin.records import (
     resources_of,
     rise_text,
 )
-from twin.stores.warm_up import COMPILING, compiles, count_compiled, warm
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult
@@ -372,11 +371,15 @@ class _KernelsColumn(ProgressColumn):
 
     @override
     def render(self, task: Task) -> RichText:
+        from twin.stores.warm_up import count_compiled
+
         return RichText(f"({count_compiled()} done)")
 
 
 def warm_kernels(console: Console) -> None:
     """Load the kernels, and show that they are compiled first: it takes minutes, once for each version."""
+    from twin.stores.warm_up import COMPILING, compiles, warm
+
     columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     text = "loading kernels"
     if compiles():

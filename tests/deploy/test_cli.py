@@ -43,6 +43,13 @@ def test_help_names_every_command_and_loads_neither_spark_nor_kafka():
     assert not {"pyspark", "confluent_kafka", "kafka", "numba", "pyarrow"} & set(loaded.split())
 
 
+@pytest.mark.parametrize("name", ["collect", "estate"])
+def test_commands_without_a_twin_load_no_stores(name):
+    """A collector runs for months beside the queue managers: they would cost it memory, and a third of a second."""
+    program = f"import sys, deploy.commands.{name}; print('twin.stores' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).strip() == "False"
+
+
 def test_help_groups_every_command_by_what_it_is_for(capsys):
     assert sorted(name for names in cli.JOBS.values() for name in names) == sorted(cli.COMMANDS)
     assert main(["--help"]) == 0
