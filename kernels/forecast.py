@@ -3,7 +3,7 @@
 A path is one possible future. Bins of the present regime are drawn in blocks, so that bursts stay bursts, shifted by
 the uncertainty of their mean, and put through the rules of the store step by step, by length class. Everything random
 is drawn beforehand, so a path is a plain function of its arguments (tests/naive/forecast.py is the same, slowly). The
-rules are those of the kernels that move single messages: offload.py, pools.py, smds.py, scm.py.
+rules are those of the kernels that move single messages: pools.py, smds.py, scm.py.
 """
 
 from __future__ import annotations

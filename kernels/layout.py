@@ -89,7 +89,7 @@ _MESSAGE = np.dtype(
         ("expires", "i8"),  # time at which it expires, microseconds; 0: never
         ("next", "i4"),  # chain or heap of its queue and priority (available), of its unit (uncommitted); free list
         ("prev", "i4"),
-        ("unit", "i4"),  # row of UNIT while uncommitted; shares its bytes with `child`, used in a heap (see heap.py)
+        ("unit", "i4"),  # row of UNIT while uncommitted; shares its bytes with `child`, used in a heap (see chains.py)
         ("queue", "i4"),
         ("length", "i4"),  # bytes
         ("elems", "i4"),  # data elements charged at its put; in a page set bytes
@@ -406,7 +406,7 @@ PARAMS = np.dtype(
         ("scan_us", "i8"),  # microseconds between two scans for expired messages; 0: none
         ("expires_from", "i8"),  # no message held expires before that time; not described, but kept by kernels.messages
         ("alters", "u1"),  # structure: 1: z/OS may alter it automatically
-        ("attended", "u1"),  # 1: the twin has something to do at every tick (see ticks.py)
+        ("attended", "u1"),  # 1: the twin has something to do at every tick (see watch.py)
         ("seen_full_puts", "i8"),  # puts refused with 2192 as of the last tick
         ("look_from", "i8"),  # tick from which the twin looks ahead at a rise
         ("look_rise", "f8"),  # least share of a resource that such a rise has climbed
@@ -426,7 +426,7 @@ PARAMS = np.dtype(
     align=True,
 )
 
-USAGE = np.dtype(  # of a resource at one moment, written by usage.py; rows are numbered in meter_rows.py
+USAGE = np.dtype(  # of a resource at one moment, written by meters.py; rows are numbered in meter_rows.py
     [
         ("used", "i8"),  # entries, elements, pages, blocks or bytes, what is left of the baseline included
         ("total", "i8"),  # of its present size
