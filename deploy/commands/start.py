@@ -528,7 +528,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
     """Write estate.toml and missing.txt, say what is not known, and return the estate; None: it cannot be read.
 
     A file estate.toml that was changed stays, and is the estate; so does one of before where somebody did not answer.
-    MqtwinError: There is no answer, and no estate of before. UsageError: No store was found.
+    MqtwinError: There is no answer, and no earlier estate. UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
     site_files, _ = _site_files(live.files, live.choices.feed_options())

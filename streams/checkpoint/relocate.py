@@ -317,7 +317,7 @@ def skip_record(
             _write(folder, start_file, place, place.offset + 1)
             if end is not None and end <= place.offset:
                 _write(folder, end_file, place, place.offset + 1)
-            _log.warning("record skipped", record=str(place), effect="it is a dead letter; the job goes on behind it")
+            _log.warning("record skipped", record=str(place), effect="it is a dead letter; the job continues after it")
         elif start is not None and end is not None and start < place.offset < end:
             _write(folder, end_file, place, place.offset)
             _log.warning(
